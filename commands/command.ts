@@ -4,7 +4,7 @@ import type { Io } from "../src/base/terminal/io.ts";
 import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
 import {
   flagSetting,
-  groupSettings,
+  putSettingsIntoGroup,
   type SettingTable,
   type SettingValues,
   toggleSetting,
@@ -40,7 +40,7 @@ export interface Command<S extends SettingTable = SettingTable> {
   /** Wraps a whole call, including the parsing of its arguments. */
   around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
   /** The shell completions of a name: words, files, or names from the server. */
-  readonly completes?: ServerNameKind | "files" | readonly string[];
+  readonly completes?: CompletableNameKind | "files" | readonly string[];
   /** Completions of the first argument, each with those of the second. If it has none, `completes` is used. */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
   /** Rules for calls whose first argument is one of these words. */
@@ -59,7 +59,7 @@ export interface CommandForm {
 }
 
 /** The kinds of names that a shell can complete from the server. */
-export type ServerNameKind = "locks" | "elections" | "barriers" | "gates" | "pools" | "topics";
+export type CompletableNameKind = "locks" | "elections" | "barriers" | "gates" | "pools" | "topics";
 
 /** One call of a command: its parsed settings, arguments and output. */
 export interface CommandCall<S extends SettingTable = SettingTable> {
@@ -72,7 +72,7 @@ export interface CommandCall<S extends SettingTable = SettingTable> {
   readonly mistakes?: readonly BatonError[];
 }
 
-export const commonCommandSettings = groupSettings("general", {
+export const commonCommandSettings = putSettingsIntoGroup("general", {
   config: flagSetting("--config", textType("file"), { help: "read this configuration file instead of the user's" }),
   quiet: toggleSetting("-q, --quiet", {
     help: "print only errors on stderr",
@@ -92,7 +92,7 @@ export const shellLineSettings = {
 } satisfies SettingTable;
 
 /** Hint for errors about several names, which may be words of a command such as `kubectl exec pod -- rm`. */
-export const dashesBeforeCommandHint = "if a command with a -- of its own is meant, write another -- before it";
+export const doubleDashHint = "if a command with a -- of its own is meant, write another -- before it";
 
 /** The syntax `NAME COMMAND…`: the first argument after one name begins the command. */
 export const oneNameCommandSyntax: CommandSyntax = { commandAfter: ({ length }) => length === 1, flagHints: {} };

@@ -5,7 +5,7 @@
 import type { Io } from "../src/base/terminal/io.ts";
 import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { SettingValues } from "../src/base/config/setting.ts";
-import { connect } from "../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../src/protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import type { connectionSettings, LockScope } from "../src/coordination/settings/coordination_settings.ts";
 import { systemClock } from "../src/base/support/clock.ts";
@@ -68,7 +68,7 @@ export async function runInCoordinationSession<T>(
   const clock = systemClock();
   const place = chooseCoordinationServers({ values, sources, quiet, verbose: verbose || showsScope }, io, { signal });
   const opening = { isPatient: waitsFor !== undefined, io, clock, quiet, what: waitsFor ?? "" };
-  const zk = await openCoordinationSession(connect, place.connect, opening);
+  const zk = await openCoordinationSession(connectToZooKeeper, place.connect, opening);
   try {
     return await work(zk, place);
   } finally {

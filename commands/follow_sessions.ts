@@ -1,5 +1,5 @@
 /** Follows an object on the servers across lost connections, expired sessions and unreachable servers. */
-import { connect, type ZooKeeperConnectOptions } from "../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../src/protocols/zookeeper/zookeeper_client.ts";
 import { isSessionEndError } from "../src/protocols/zookeeper/zookeeper_error.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import { systemClock } from "../src/base/support/clock.ts";
@@ -27,7 +27,7 @@ export async function* followSessions<T>(
   const clock = systemClock();
   const { quiet, verbose } = values;
   const place = chooseCoordinationServers({ values, sources, quiet, verbose }, io, {});
-  const open = (options: ZooKeeperConnectOptions) => connect({ ...options, clock, gatherEventsMs });
+  const open = (options: ZooKeeperConnectOptions) => connectToZooKeeper({ ...options, clock, gatherEventsMs });
   const opening = { isPatient: waitsForServer, io, clock, quiet, what };
   const say = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   const session = new CandidateSession({

@@ -1,6 +1,6 @@
 /** Checks the files that a command reads before it connects, so that a mistyped name is reported without a wait. */
 import { accessSync, constants, statSync } from "node:fs";
-import { BatonError, errorReason } from "../src/base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../src/base/errors.ts";
 
 /** Throws IO if the file is missing, a folder or unreadable. `advice` tells the user what to do if it is missing. */
 export function requireInputFile(path: string, advice?: string): void {
@@ -15,5 +15,7 @@ export function requireInputFile(path: string, advice?: string): void {
 export function unreadableInputError(path: string | null, error: unknown, advice?: string): BatonError {
   const isMissing = path !== null && (error as NodeJS.ErrnoException).code === "ENOENT";
   const more = isMissing && advice !== undefined ? `; ${advice}` : "";
-  return new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${errorReason(error)}${more}`, { cause: error });
+  return new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${systemCallErrorReason(error)}${more}`, {
+    cause: error,
+  });
 }

@@ -10,8 +10,8 @@ if (words[0] === "__guard") {
   const clock = async () => (await import("../src/base/support/clock.ts")).systemClock();
   await runGuard({
     async end(handle) {
-      const { endSession } = await import("../src/protocols/zookeeper/end_session.ts");
-      await endSession(handle, { clock: await clock(), limitMs: 5000 });
+      const { endSessionOfDeadProcess } = await import("../src/protocols/zookeeper/end_session.ts");
+      await endSessionOfDeadProcess(handle, { clock: await clock(), limitMs: 5000 });
     },
     async keep(handle) {
       const { keepDeadBatonSession } = await import("../src/coordination/job/kept_session.ts");

@@ -2,7 +2,7 @@
 import { BatonError } from "../src/base/errors.ts";
 import { interopLockPath, type InteropRecipe } from "../src/coordination/nodes/interop_node_names.ts";
 import { encodeLockName } from "../src/coordination/nodes/node_paths.ts";
-import type { ObjectKind } from "../src/base/rows/object_row.ts";
+import type { CoordinationObjectKind } from "../src/base/rows/object_row.ts";
 
 /**
  * Returns the only name. Throws USAGE if there is none, more than one, or an invalid one. `kind` is the kind of object.
@@ -41,9 +41,9 @@ export function requireOneInteropPath(
  * Returns the end of a message that mentions an object of another kind with the same name; empty if there is no such
  * object. `used` contains the kinds that are in use under the name.
  */
-export function describeOtherUses(
-  used: readonly ObjectKind[],
-  { kind, name }: { readonly kind: ObjectKind; readonly name: string },
+export function describeOtherKindsWithName(
+  used: readonly CoordinationObjectKind[],
+  { kind, name }: { readonly kind: CoordinationObjectKind; readonly name: string },
 ): string {
   const other = used.find((one) => one !== kind);
   if (other === undefined) return "";

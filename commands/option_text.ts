@@ -1,5 +1,5 @@
 /** Formats options for help pages and the documentation. */
-import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
+import { isPerSectionKey, type Setting, type SettingTable, settingVariableName } from "../src/base/config/setting.ts";
 import type { HelpEntry } from "./help_page.ts";
 
 /** Returns the flag with the placeholder of its value, `-w, --wait <duration>`; null for a setting without a flag. */
@@ -14,7 +14,7 @@ function meaningOf({ help, aliases }: Setting<unknown>): string {
 }
 
 /** Returns the default of a setting as text; empty for switches and for settings without a documented default. */
-export function writtenDefault(setting: Setting<unknown>): string {
+export function defaultValueText(setting: Setting<unknown>): string {
   if (setting.default !== undefined) return setting.type.placeholder === "" ? "" : setting.type.format(setting.default);
   return setting.unset ?? "";
 }
@@ -23,8 +23,8 @@ export function writtenDefault(setting: Setting<unknown>): string {
 export function optionHelpEntry(setting: Setting<unknown>): HelpEntry | null {
   const term = flagWithPlaceholder(setting);
   if (term === null) return null;
-  const variable = setting.key === undefined || isPerSectionKey(setting.key) ? null : toVariableName(setting.key);
-  return { term, meaning: meaningOf(setting), standard: writtenDefault(setting), variable };
+  const variable = setting.key === undefined || isPerSectionKey(setting.key) ? null : settingVariableName(setting.key);
+  return { term, meaning: meaningOf(setting), standard: defaultValueText(setting), variable };
 }
 
 export function optionHelpEntries(settings: SettingTable): HelpEntry[] {
@@ -36,7 +36,7 @@ export function settingHelpEntries(settings: SettingTable): HelpEntry[] {
   return Object.values<Setting<unknown>>(settings).map((setting) => ({
     term: flagWithPlaceholder(setting) ?? `${setting.key} = <${setting.type.placeholder}>`,
     meaning: setting.help,
-    standard: writtenDefault(setting),
-    variable: setting.key === undefined ? null : toVariableName(setting.key),
+    standard: defaultValueText(setting),
+    variable: setting.key === undefined ? null : settingVariableName(setting.key),
   }));
 }

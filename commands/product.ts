@@ -8,9 +8,9 @@ import type { DatabaseAddress } from "../src/base/postgres/database_address.ts";
 import type { ExitCode } from "../src/base/exit_codes.ts";
 import type { PrimaryConnection } from "../src/base/postgres/primary_connection.ts";
 import type { DoctorFinding } from "../src/base/rows/finding.ts";
-import type { ObjectDetails, ObjectKind } from "../src/base/rows/object_row.ts";
-import type { ProcessKind } from "../src/base/rows/process_row.ts";
-import type { RowChanges, RowKind, RowReading } from "../src/base/rows/row_kinds.ts";
+import type { CoordinationObjectDetails, CoordinationObjectKind } from "../src/base/rows/object_row.ts";
+import type { MetricsProcessKind } from "../src/base/rows/process_row.ts";
+import type { RowChanges, RowKind, RowSnapshot } from "../src/base/rows/row_kinds.ts";
 import type { Clock } from "../src/base/support/clock.ts";
 import type { JsonFields } from "../src/base/support/json_fields.ts";
 import type { Io } from "../src/base/terminal/io.ts";
@@ -19,7 +19,7 @@ import type { CoordinationServers } from "../src/coordination/connect/coordinati
 import type { InteropRecipe } from "../src/coordination/nodes/interop_node_names.ts";
 import type { connectionSettings } from "../src/coordination/settings/coordination_settings.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
-import type { CommandLoaders, ServerNameKind } from "./command.ts";
+import type { CommandLoaders, CompletableNameKind } from "./command.ts";
 import type { HelpPage } from "./help_page.ts";
 
 export interface Product {
@@ -63,7 +63,7 @@ export interface ProductChecks<S extends SettingTable = SettingTable> {
 
 /** Functions with which a shell completes names of each kind. */
 export type ProductCompletions = {
-  readonly [Kind in ServerNameKind]?: {
+  readonly [Kind in CompletableNameKind]?: {
     /** Returns the names in the configuration files. */
     configured?(files: readonly ConfigFile[]): readonly string[];
     list(zk: ZooKeeper, root: string): Promise<string[]>;
@@ -86,14 +86,14 @@ export interface ProductDoctor<S extends SettingTable = SettingTable> {
   /** Options that this product adds to `doctor`. */
   readonly settings: S;
   /** Returns the check of this product's nodes. Throws USAGE for unknown names. */
-  inspection?(names: readonly string[], values: SettingValues<S & typeof connectionSettings>): InspectNodes;
+  inspection?(names: readonly string[], values: SettingValues<S & typeof connectionSettings>): InspectProductNodes;
   /** Returns the databases that the settings name. Throws USAGE or CONFIG for invalid settings. */
   databases?(values: SettingValues<S>, sources: ConfigSources): readonly CheckedDatabase[];
   /** Checks a database, which may belong to another product. */
   inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly DoctorFinding[]>;
 }
 
-export type InspectNodes = (zk: ZooKeeper, place: CoordinationServers) => Promise<NodeInspection>;
+export type InspectProductNodes = (zk: ZooKeeper, place: CoordinationServers) => Promise<NodeInspection>;
 
 export interface NodeInspection {
   readonly counts: { readonly locks?: number; readonly elections?: number };
@@ -116,22 +116,22 @@ export interface ProductView<S extends SettingTable = SettingTable, P extends Se
   readonly settings: S;
   readonly pageSettings: P;
   /** The kinds of the product's processes that serve /metrics. */
-  readonly processes: readonly ProcessKind[];
+  readonly processes: readonly MetricsProcessKind[];
   /** Returns the addresses of /metrics in the configuration. */
   metricsAddresses(values: SettingValues<S>): readonly (string | undefined)[];
   /** Opens the source of the rows. Rejects with USAGE or CONFIG. */
-  open(call: ViewCall<S>): Promise<RowSource>;
+  open(call: ProductViewCall<S>): Promise<RowSource>;
   /** Returns the requests of the page that the product answers. `source` is the result of `open`. */
-  page?(call: ViewCall<S & P>, source: RowSource): Promise<PageRequests>;
-  metrics?(options: UseMetricsOptions): Promise<(zk: ZooKeeper) => Promise<Metric[]>>;
+  page?(call: ProductViewCall<S & P>, source: RowSource): Promise<UiPageRequests>;
+  metrics?(options: ProductMetricsOptions): Promise<(zk: ZooKeeper) => Promise<Metric[]>>;
 }
 
-export interface ViewCall<S extends SettingTable = Record<never, never>> {
+export interface ProductViewCall<S extends SettingTable = Record<never, never>> {
   readonly values: SettingValues<S> & SettingValues<typeof connectionSettings>;
   readonly sources: ConfigSources;
 }
 
-export interface UseMetricsOptions {
+export interface ProductMetricsOptions {
   readonly root: string;
   /** Maximum number of names of each kind that get a label of their own. */
   readonly namesMax: number;
@@ -140,12 +140,12 @@ export interface UseMetricsOptions {
 
 export interface RowSource extends AsyncDisposable {
   /** Reads rows. Rejects if the coordination service fails; other failures are in `problems` of the reading. */
-  read(zk: ZooKeeper, request: RowRequest): Promise<RowReading>;
+  read(zk: ZooKeeper, request: RowRequest): Promise<RowSnapshot>;
   /** Yields changed rows until the signal aborts. If a source has no `follow`, `read` is called at intervals. */
   follow?(zk: ZooKeeper, options: FollowRowsOptions): AsyncIterable<RowChanges>;
-  details?(zk: ZooKeeper, object: RequestedObject): Promise<ObjectDetails>;
+  details?(zk: ZooKeeper, object: RequestedObject): Promise<CoordinationObjectDetails>;
   /** Returns the kinds of objects that are in use under a name. */
-  find?(zk: ZooKeeper, name: string): Promise<readonly ObjectKind[]>;
+  find?(zk: ZooKeeper, name: string): Promise<readonly CoordinationObjectKind[]>;
 }
 
 export interface RowRequest {
@@ -160,7 +160,7 @@ export interface RowRequest {
 }
 
 export interface RequestedObject {
-  readonly kind: ObjectKind;
+  readonly kind: CoordinationObjectKind;
   readonly name: string;
   /** If set, `name` is the path of a lock of this other library. */
   readonly recipe?: InteropRecipe | undefined;
@@ -174,16 +174,19 @@ export interface FollowRowsOptions {
 }
 
 /** Requests of the page of `ui` that a product answers. */
-export interface PageRequests {
+export interface UiPageRequests {
   readonly answers: Readonly<Record<string, PageAnswer>>;
   /** Functions that read an action's request, by name. */
-  readonly actions: Readonly<Record<string, PageAction>>;
+  readonly actions: Readonly<Record<string, ReadUiActionRequest>>;
 }
 
 export type PageAnswer = (query: URLSearchParams, context: PageContext) => Promise<unknown>;
 
 /** Reads an action's request. `by` is its user. Throws an HttpError if the request is invalid. */
-export type PageAction = (body: JsonFields, context: PageContext & { readonly by: string }) => RequestedAction;
+export type ReadUiActionRequest = (
+  body: JsonFields,
+  context: PageContext & { readonly by: string },
+) => RequestedUiAction;
 
 export interface PageContext {
   /** Returns the session. Throws while no coordination server responds. */
@@ -192,7 +195,7 @@ export interface PageContext {
   readonly signal: AbortSignal;
 }
 
-export interface RequestedAction {
+export interface RequestedUiAction {
   /** Action and target, for messages: `break lock "nightly"`. */
   readonly what: string;
   /** The name that the user must have typed to confirm the action. */
@@ -214,6 +217,6 @@ export function defineDoctor<S extends SettingTable>(doctor: ProductDoctor<S>): 
   return doctor as unknown as ProductDoctor;
 }
 
-export function defineChecks<S extends SettingTable>(checks: ProductChecks<S>): ProductChecks {
+export function defineProductChecks<S extends SettingTable>(checks: ProductChecks<S>): ProductChecks {
   return checks as unknown as ProductChecks;
 }

@@ -3,7 +3,7 @@ import { type FlagSpec, parseArgs, type ParsedArgs } from "../src/base/terminal/
 import type { Io } from "../src/base/terminal/io.ts";
 import { readConfigFiles } from "../src/base/config/config_file.ts";
 import { resolveSettings } from "../src/base/config/resolve_settings.ts";
-import { type SettingTable, type SettingValues, toVariableName } from "../src/base/config/setting.ts";
+import { type SettingTable, type SettingValues, settingVariableName } from "../src/base/config/setting.ts";
 import { BatonError } from "../src/base/errors.ts";
 import { isUnreadableVariable, unreadableArgument } from "../src/base/process/spawn/raw_arguments.ts";
 import { type Command, commonCommandSettings, type shellLineSettings } from "./command.ts";
@@ -38,8 +38,8 @@ export async function runCommand<S extends SettingTable>(
   // Warns of unknown variables, which `baton config check` reports as mistakes. A misspelled BATON_SERVERS would
   // silently make a lock local, so names that are similar to a known name are reported even with -q.
   if (command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
-    const { unknownVariables } = await import("../src/base/config/unknown_variables.ts");
-    const sentences = unknownVariables(io.env, await loadSettings(), { onlySimilar: flags.has("quiet") });
+    const { describeUnknownVariables } = await import("../src/base/config/unknown_variables.ts");
+    const sentences = describeUnknownVariables(io.env, await loadSettings(), { onlySimilar: flags.has("quiet") });
     for (const sentence of sentences) io.err(`baton: warning: ${sentence}\n`);
   }
   const mistakes: BatonError[] = [];
@@ -75,7 +75,7 @@ async function prepareService(): Promise<void> {
 function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return false;
-  const own = new Set(Object.values(settings).map(({ key }) => key === undefined ? "" : toVariableName(key)));
+  const own = new Set(Object.values(settings).map(({ key }) => key === undefined ? "" : settingVariableName(key)));
   return given.some((name) => !own.has(name));
 }
 
@@ -139,7 +139,7 @@ function refuseUnreadableVariables(
 ): void {
   for (const [name, { key }] of Object.entries(settings)) {
     if (key === undefined || flags.has(name)) continue;
-    const variable = toVariableName(key);
+    const variable = settingVariableName(key);
     const value = env[variable];
     if (value !== undefined && isUnreadableVariable(variable, value)) {
       throw new BatonError("CONFIG", `${variable}: the value is not valid UTF-8`);

@@ -6,16 +6,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import process from "node:process";
 import { commandLoaders, loadProductSettings, products } from "../commands/products.ts";
-import { exitCodeTable, signalMeaning } from "../src/base/exit_codes.ts";
+import { exitCodeTable, signalExitCodeMeaning } from "../src/base/exit_codes.ts";
 import { groupCommandFamilies } from "../commands/program/help/command_families.ts";
 import { commandPage } from "../commands/program/help/command_page.ts";
 import { loadHelpTopics } from "../commands/program/help/help_topics.ts";
 import type { HelpEntry } from "../commands/help_page.ts";
-import { flagWithPlaceholder, writtenDefault } from "../commands/option_text.ts";
+import { defaultValueText, flagWithPlaceholder } from "../commands/option_text.ts";
 import { lockCommandVariables, messageCommandVariables } from "../src/base/config/child_variables.ts";
-import { isPerSectionKey, type Setting, toVariableName } from "../src/base/config/setting.ts";
-import { httpProxyVariables, unusedTlsVariables } from "../src/base/config/http_settings.ts";
-import { stateVariables } from "../src/base/support/home_folder.ts";
+import { isPerSectionKey, type Setting, settingVariableName } from "../src/base/config/setting.ts";
+import { httpProxyVariables, ignoredTlsVariables } from "../src/base/config/http_settings.ts";
+import { stateFolderVariables } from "../src/base/support/home_folder.ts";
 import { colorVariables } from "../src/base/terminal/color.ts";
 import { alertRules, alertRulesFile } from "./docs/alert_rules.ts";
 import { dashboardFile } from "./docs/dashboard.ts";
@@ -48,7 +48,7 @@ function exitCodesPage(): string {
     "baton passes on the exit code of the command. If there is none, it uses the codes below. A command may use " +
       "the same numbers: `--status-fd` and `--status-file` report which case it was. If a signal stops baton while " +
       "it waits, baton ends by that signal.",
-    markdownTable(["code", "meaning"], [...rows, ["128+n", signalMeaning]]),
+    markdownTable(["code", "meaning"], [...rows, ["128+n", signalExitCodeMeaning]]),
   );
 }
 
@@ -72,12 +72,12 @@ function settingsPage(): string {
     if (key === undefined) return [];
     // What the name of the variable does not say.
     const wanted = `BATON_${key.replaceAll(".", "_").toUpperCase()}`;
-    const other = isPerSectionKey(key) || toVariableName(key) === wanted ? "" : ` (${toVariableName(key)})`;
+    const other = isPerSectionKey(key) || settingVariableName(key) === wanted ? "" : ` (${settingVariableName(key)})`;
     return [[
       markdownCode(key),
       markdownCode(flagWithPlaceholder(setting)),
       setting.help + other,
-      writtenDefault(setting),
+      defaultValueText(setting),
     ]];
   });
   const rows = (variables: Readonly<Record<string, string>>) =>
@@ -90,13 +90,13 @@ function settingsPage(): string {
     "## Other variables that baton reads",
     "",
     ...markdownTable(["variable", "meaning"], [
-      ...rows(stateVariables),
+      ...rows(stateFolderVariables),
       ...rows(colorVariables),
       ...rows(httpProxyVariables),
     ]),
     "",
     "`baton version --verbose` prints all paths in use. Requests to this machine use no proxy. " +
-    `${unusedTlsVariables.map((name) => `\`${name}\``).join(", ")} have no effect.`,
+    `${ignoredTlsVariables.map((name) => `\`${name}\``).join(", ")} have no effect.`,
     "",
     "## Variables of commands",
     "",

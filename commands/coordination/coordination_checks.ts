@@ -1,21 +1,21 @@
 /** Checks coordination's settings for `baton config check`. */
-import { parseListenFlag } from "../../src/base/config/listen_address.ts";
+import { parseListenAddressFlag } from "../../src/base/config/listen_address.ts";
 import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
 import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { coordinationSettings } from "../../src/coordination/settings/setting_tables.ts";
-import { defineChecks } from "../product.ts";
+import { defineProductChecks } from "../product.ts";
 import { parseKeeperLimits } from "../../src/coordination/keeper/lifecycle/limits_flag.ts";
 import { configuredPoolPath } from "./pool/pool_options.ts";
 
 type CheckedValues = SettingValues<typeof coordinationSettings>;
 
-export const coordinationChecks = defineChecks({
+export const coordinationChecks = defineProductChecks({
   settings: coordinationSettings,
   values: {
-    keeperListen: (addresses) => addresses.forEach(parseListenFlag),
-    keeperMetricsListen: parseListenFlag,
+    keeperListen: (addresses) => addresses.forEach(parseListenAddressFlag),
+    keeperMetricsListen: parseListenAddressFlag,
     keeperLimits: parseKeeperLimits,
   },
   together: (values, sources) => [

@@ -6,7 +6,7 @@ import type { DoctorFinding } from "../../src/base/rows/finding.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { diagnoseLockQueues } from "../../src/coordination/admin/diagnose.ts";
 import { diagnoseInteropLocks } from "../../src/coordination/admin/list_interop.ts";
-import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
+import { longSessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
 import { interopRecipes } from "../../src/coordination/nodes/interop_node_names.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/nodes/session_waits.ts";
 import { diagnoseTickSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
@@ -51,7 +51,7 @@ function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boole
       `${formatDuration(sessionTimeoutMsMin)}: baton lock fails (78)`;
     return [{ kind: "problem", where: "session", what }];
   }
-  const warning = sessionTimeoutWarning({ askedMs, grantedMs, isStandalone });
+  const warning = longSessionTimeoutWarning({ askedMs, grantedMs, isStandalone });
   if (warning === null) return [];
   return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
 }

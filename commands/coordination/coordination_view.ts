@@ -1,12 +1,12 @@
 /** Reads the rows of locks, elections, barriers, gates, pools and schedules. */
-import type { ProcessKind } from "../../src/base/rows/process_row.ts";
+import type { MetricsProcessKind } from "../../src/base/rows/process_row.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { keeperSettings } from "../../src/coordination/settings/command_settings.ts";
-import { defineView, type RowSource, type ViewCall, withoutFlag } from "../product.ts";
+import { defineView, type ProductViewCall, type RowSource, withoutFlag } from "../product.ts";
 
 const settings = { keeperMetricsListen: withoutFlag(keeperSettings.keeperMetricsListen) } satisfies SettingTable;
 
-const keeperProcess: ProcessKind = {
+const keeperProcess: MetricsProcessKind = {
   process: "keeper",
   prefix: "baton_keeper_",
   counters: { requests_total: { what: "requests", label: null } },
@@ -19,29 +19,29 @@ export const coordinationView = defineView({
   pageSettings: {},
   processes: [keeperProcess],
   metricsAddresses: ({ keeperMetricsListen }) => [keeperMetricsListen],
-  open: ({ values: { root } }: ViewCall<typeof settings>) => Promise.resolve(rowsBelow(root)),
+  open: ({ values: { root } }: ProductViewCall<typeof settings>) => Promise.resolve(rowsBelow(root)),
   async page({ values: { root } }) {
-    return (await import("./lock_page_requests.ts")).coordinationRequests(root);
+    return (await import("./lock_page_requests.ts")).coordinationPageRequests(root);
   },
   async metrics({ root, namesMax, clock }) {
     const { CountedMetricNames } = await import("../../src/coordination/view/counted_names.ts");
-    const { readUseForMetrics } = await import("../../src/coordination/view/read_use.ts");
-    const { buildUseMetrics } = await import("../../src/coordination/view/use_metrics.ts");
+    const { readObjectUseMetrics } = await import("../../src/coordination/view/read_use.ts");
+    const { buildObjectUseMetrics } = await import("../../src/coordination/view/use_metrics.ts");
     const counted = new CountedMetricNames(namesMax);
-    return async (zk) => buildUseMetrics(await readUseForMetrics(zk, { root, clock }), { namesMax, counted });
+    return async (zk) => buildObjectUseMetrics(await readObjectUseMetrics(zk, { root, clock }), { namesMax, counted });
   },
 });
 
 /** Reads rows below a root. Each function loads only the code that it needs. */
 const rowsBelow = (root: string): RowSource => ({
   async read(zk, { interop, kinds, all, long }) {
-    const { readInteropRows, readRows } = await import("../../src/coordination/view/read_rows.ts");
-    if (interop !== undefined) return await readInteropRows(zk, { ...interop, all });
-    return await readRows(zk, { root, kinds, all, long });
+    const { readInteropLockRows, readObjectRows } = await import("../../src/coordination/view/read_rows.ts");
+    if (interop !== undefined) return await readInteropLockRows(zk, { ...interop, all });
+    return await readObjectRows(zk, { root, kinds, all, long });
   },
   async *follow(zk, options) {
-    const { followRows } = await import("../../src/coordination/view/followed_rows.ts");
-    yield* followRows(zk, { root, ...options });
+    const { followObjectRows } = await import("../../src/coordination/view/followed_rows.ts");
+    yield* followObjectRows(zk, { root, ...options });
   },
   async details(zk, object) {
     const { readObjectDetails } = await import("../../src/coordination/admin/object_details.ts");

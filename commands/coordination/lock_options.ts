@@ -2,7 +2,7 @@
 import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import {
   flagSetting,
-  groupSettings,
+  putSettingsIntoGroup,
   type SettingTable,
   type SettingValues,
   toggleSetting,
@@ -12,14 +12,14 @@ import {
   historySettings,
   lockSettings,
 } from "../../src/coordination/settings/coordination_settings.ts";
-import { choiceType, durationType, integerType, textType, waitType } from "../../src/base/config/value_types.ts";
+import { choiceType, durationType, integerType, textType, waitTimeType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { interopLockPath, interopRecipes } from "../../src/coordination/nodes/interop_node_names.ts";
 import type { LockMode } from "../../src/base/process/lease.ts";
 import type { CommandSyntax } from "../../src/base/terminal/parse_args.ts";
 import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";
 import { type CommandCall, oneNameCommandSyntax, shellLineSettings } from "../command.ts";
-import { commandFlags, conflictExitCode } from "../../src/coordination/job/leased_command_flags.ts";
+import { conflictExitCodeFlag, leasedCommandFlags } from "../../src/coordination/job/leased_command_flags.ts";
 
 const flags = {
   try: toggleSetting("-n, --try", {
@@ -28,14 +28,14 @@ const flags = {
     basic: true,
     help: "do not wait; exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
   }),
-  wait: flagSetting("-w, --wait", waitType(), {
+  wait: flagSetting("-w, --wait", waitTimeType(), {
     aliases: "--timeout",
     group: "waiting",
     basic: true,
     help: "wait at most this long, including the time to connect; then exit 75 (busy) or 69 (no server)",
     unset: "no limit, or lock.foreground.wait or lock.background.wait, which `forever` overrides",
   }),
-  conflictExitCode,
+  conflictExitCode: conflictExitCodeFlag,
   skip: toggleSetting("--skip", {
     group: "waiting",
     basic: true,
@@ -79,11 +79,11 @@ const flags = {
     group: "command",
     help: "do not stop processes that the command leaves in the background: they continue without the lock",
   }),
-  ...commandFlags,
+  ...leasedCommandFlags,
 } satisfies SettingTable;
 
 /** Settings for a lock that is taken with a tick of a schedule. */
-export const tickSettings = groupSettings("ticks", {
+export const tickSettings = putSettingsIntoGroup("ticks", {
   tick: flagSetting("--tick", textType("schedule"), {
     help: "run at most once for each time of this schedule, on the host that calls first: five fields as in " +
       "crontab(5), or @daily and the like; exit 81 if another host has the tick, or none is due",

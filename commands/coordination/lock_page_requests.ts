@@ -1,7 +1,7 @@
 /** Handles the actions of the page on locks and elections. A request names the holder that the page showed. */
 import type { JsonFields } from "../../src/base/support/json_fields.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { textIn } from "../../src/base/http/body_fields.ts";
+import { requireTextField } from "../../src/base/http/body_fields.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { printable } from "../../src/base/support/text.ts";
 import { resign } from "../../src/coordination/election/campaign.ts";
@@ -10,19 +10,19 @@ import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
 import { electionPath, type LockPath, lockPath } from "../../src/coordination/nodes/node_paths.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import type { PageAction, PageContext, PageRequests } from "../product.ts";
+import type { PageContext, ReadUiActionRequest, UiPageRequests } from "../product.ts";
 
 /** How long to wait until a holder has released its lock, in milliseconds. */
 const releaseMsMax = 10_000;
 
-export function coordinationRequests(root: string): PageRequests {
+export function coordinationPageRequests(root: string): UiPageRequests {
   return { answers: {}, actions: { break: breakAction(root), resign: resignAction(root) } };
 }
 
-const breakAction = (root: string): PageAction => (body, context) => {
-  const name = textIn(body, "name");
+const breakAction = (root: string): ReadUiActionRequest => (body, context) => {
+  const name = requireTextField(body, "name");
   const holder = holderIn(body);
-  const token = textIn(body, "token");
+  const token = requireTextField(body, "token");
   const force = body["force"] === true;
   const path = lockPath(name, root);
   return {
@@ -36,10 +36,10 @@ const breakAction = (root: string): PageAction => (body, context) => {
   };
 };
 
-const resignAction = (root: string): PageAction => (body, context) => {
-  const name = textIn(body, "name");
+const resignAction = (root: string): ReadUiActionRequest => (body, context) => {
+  const name = requireTextField(body, "name");
   const leader = holderIn(body);
-  const token = textIn(body, "token");
+  const token = requireTextField(body, "token");
   const path = electionPath(name, root);
   return {
     what: `ask the leader of "${printable(name)}" to step down`,
@@ -52,7 +52,7 @@ const resignAction = (root: string): PageAction => (body, context) => {
 };
 
 function breakOptions(body: JsonFields, { by, clock, signal }: PageContext & { readonly by: string }) {
-  const reason = body["reason"] === undefined ? "" : textIn(body, "reason", 0);
+  const reason = body["reason"] === undefined ? "" : requireTextField(body, "reason", 0);
   return { clock, signal, waitMs: releaseMsMax, revocation: { by, reason } };
 }
 
@@ -80,7 +80,7 @@ function brokenText({ holder, outcome }: BrokenLock, what: string): string {
 
 /** Reads the holder's whole ID, because a prefix could also match a later holder. */
 function holderIn(body: JsonFields): string {
-  const id = textIn(body, "holder");
+  const id = requireTextField(body, "holder");
   if (/^[0-9a-z]{32}$/.test(id)) return id;
   throw new HttpError(400, `"holder" must be the whole id of a holder\n`);
 }

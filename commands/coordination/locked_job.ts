@@ -3,12 +3,12 @@
  * names, supervises, and releases.
  */
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
-import { LeaseNote } from "../../src/base/process/supervise/lease_note.ts";
+import { LeaseNoteFile } from "../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/base/process/libc.ts";
 import { superviseChild, type SuperviseOptions } from "../../src/base/process/supervise/supervise_child.ts";
 import type { CommandGuard } from "../../src/base/process/guard/guard.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
-import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { encodeSessionHandle } from "../../src/protocols/zookeeper/end_session.ts";
 import type { Acl, ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEndError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -17,25 +17,25 @@ import { chooseCoordinationServers } from "../coordination_session.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import {
   commandEnvironment,
+  type CommandRunDependencies,
+  commandRunDependencies,
   quotedNames,
-  type RunDependencies,
-  runDependencies,
   toSuperviseOptions,
 } from "../../src/coordination/job/leased_command.ts";
 import { decideLockEnding, type LockEnding } from "../../src/coordination/job/lock_ending.ts";
 import type { LockCommandOptions } from "./lock_options.ts";
 import type { StatusReportFacts } from "../../src/coordination/job/run_with_status_report.ts";
 import {
-  callDeadline,
   closeCoordinationSession,
+  connectAndWaitDeadline,
   openCoordinationSession,
   reportServerOutages,
-  waitsForServer,
-  warnOfSessionTimeout,
+  waitIncludesConnecting,
+  warnOfLongSessionTimeout,
 } from "../../src/coordination/connect/command_session.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
-import { abortable } from "../../src/base/support/abort.ts";
+import { rejectOnAbort } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { type NestedLockCheck, nestedLockCheck } from "../../src/coordination/job/outer_locks.ts";
 import { showLockWait } from "../../src/coordination/job/wait_display.ts";
@@ -46,15 +46,15 @@ import type { HeldTick } from "./lock/tick_lock.ts";
 import { describeThisHolder } from "../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../src/coordination/nodes/zookeeper_lease.ts";
 
-export interface LockedJobDependencies extends RunDependencies {
+export interface LockedJobDependencies extends CommandRunDependencies {
   /** The guard process, which is already started. `runLockedJob` ends it if there is nothing to guard. */
   readonly guard: CommandGuard;
-  takeLocks: TakeLocks;
+  takeLocks: TakeLocksFunction;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
 }
 
 export function lockedJobDependencies(guard: CommandGuard): LockedJobDependencies {
-  return { ...runDependencies(), guard, takeLocks, supervise: superviseChild };
+  return { ...commandRunDependencies(), guard, takeLocks, supervise: superviseChild };
 }
 
 /**
@@ -66,11 +66,11 @@ export async function runLockedJob(
   io: Io,
   { deps, facts }: { readonly deps: LockedJobDependencies; readonly facts: StatusReportFacts },
 ): Promise<LockEnding> {
-  using stop = new StopRequest(deps.signals);
+  using stop = new StopRequestListener(deps.signals);
   const { values } = options;
   // A call that is a little early waits for its tick.
   const moreMs = values.tick === undefined ? 0 : values.skew;
-  using limit = callDeadline(deps.clock, options.waitMs, { values, stop: stop.signal, moreMs });
+  using limit = connectAndWaitDeadline(deps.clock, options.waitMs, { values, stop: stop.signal, moreMs });
   let guarded = false;
   let notices: TakenLocks["notices"] = [];
   let zk: ZooKeeper | null = null;
@@ -78,7 +78,7 @@ export async function runLockedJob(
     const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
     const place = chooseCoordinationServers(options, io, { what, scope: values.scope, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
-      if (zk === null) warnOfSessionTimeout(options, io, { place, zk: session });
+      if (zk === null) warnOfLongSessionTimeout(options, io, { place, zk: session });
       zk = session;
       deps.guard.setSession(encodeSessionHandle(place.connect, session.session));
     };
@@ -88,7 +88,7 @@ export async function runLockedJob(
     facts.granted(taken.leases, taken.waitedMs);
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
     const lease = taken.leases.length === 1 ? taken.leases[0] : await setOf(taken.leases);
-    using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
+    using note = LeaseNoteFile.open(lease, { clock: deps.clock, libc: await loadLibc() });
     guarded = true; // from now on, supervision ends the guard process
     const outcome = await deps.supervise({
       ...toSuperviseOptions(options, io, deps),
@@ -141,7 +141,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   const { quiet, waitMs } = options;
   const startMs = clock.now();
   const what = quotedNames(options.names);
-  for (let isPatient = waitsForServer(waitMs, options.values);; isPatient = true) {
+  for (let isPatient = waitIncludesConnecting(waitMs, options.values);; isPatient = true) {
     const zk = await openCoordinationSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
     opened(zk);
     try {
@@ -206,14 +206,18 @@ export interface TakenLocks {
  * Takes all locks of a call. Rejects like acquireLock, or with USAGE if the command around this call already holds a
  * lock. After a failure the caller closes the session, which releases the locks acquired so far.
  */
-export type TakeLocks = (zk: ZooKeeper, options: LockCommandOptions, context: TakeLocksContext) => Promise<TakenLocks>;
+export type TakeLocksFunction = (
+  zk: ZooKeeper,
+  options: LockCommandOptions,
+  context: TakeLocksContext,
+) => Promise<TakenLocks>;
 
-export const takeLocks: TakeLocks = async (zk, options, context) => {
+export const takeLocks: TakeLocksFunction = async (zk, options, context) => {
   const { clock, io, startMs } = context;
   const names = quotedNames(options.names);
   using _outage = reportServerOutages(zk, names, { io, clock, quiet: options.quiet });
   const refuseHeld = nestedLockCheck(io);
-  if (refuseHeld !== null) await abortable(refuseNested(zk, options, refuseHeld), context.signal);
+  if (refuseHeld !== null) await rejectOnAbort(refuseNested(zk, options, refuseHeld), context.signal);
   const [first = "", ...others] = options.names;
   const taken = await takeLock(zk, first, { options, context });
   const leases: [ZooKeeperLease, ...ZooKeeperLease[]] = [taken.lease];

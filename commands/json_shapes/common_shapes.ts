@@ -5,14 +5,14 @@ import * as z from "zod";
  * The version of an object. Adding a field keeps the version; removing a field or changing its meaning needs a new
  * version.
  */
-export const versionShape = z.literal(1).describe(
+export const objectVersionShape = z.literal(1).describe(
   "version of this object: fields may be added to a version, but not removed",
 );
 
 export const instantShape = z.iso.datetime().describe("UTC, by the wall clock of the host that wrote it");
 
 /** A 64-bit number as text, because JSON numbers have fewer bits. */
-export const tokenShape = z.string().regex(/^\d+$/).describe("64-bit number as decimal text");
+export const longNumberTextShape = z.string().regex(/^\d+$/).describe("64-bit number as decimal text");
 
 export const countShape = z.int().min(0);
 

@@ -1,6 +1,6 @@
 /** Schemas of the JSON of `baton cron check`, `next`, `reset` and `forget`. */
 import * as z from "zod";
-import { countShape, versionShape } from "./common_shapes.ts";
+import { countShape, objectVersionShape } from "./common_shapes.ts";
 
 const file = z.string().describe("as it was given");
 const line = countShape.describe("number of the line, from 1");
@@ -15,7 +15,7 @@ const job = {
 };
 
 export const cronCheckJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   file,
   jobs: z.array(z.strictObject(job)),
   mistakes: z.array(problem),
@@ -24,7 +24,7 @@ export const cronCheckJsonShape = z.strictObject({
 export type CronCheckJson = z.infer<typeof cronCheckJsonShape>;
 
 export const cronNextJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   file,
   ticks: z.array(z.strictObject({
     tick: z.iso.datetime().describe("UTC"),
@@ -37,7 +37,7 @@ export type CronNextJson = z.infer<typeof cronNextJsonShape>;
 const serverInstant = z.iso.datetime().describe("UTC, by the servers' clock");
 
 export const cronResetJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   name: z.string(),
   schedules: z.array(z.strictObject({
     schedule: z.string().describe("five fields, in their one spelling"),
@@ -49,7 +49,7 @@ export const cronResetJsonShape = z.strictObject({
 export type CronResetJson = z.infer<typeof cronResetJsonShape>;
 
 export const cronForgetJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   name: z.string(),
   schedules: z.array(z.strictObject({
     schedule: z.string().describe("five fields, in their one spelling"),

@@ -1,9 +1,9 @@
 /** Schemas of the JSON of `baton check` and of --status-fd. */
 import * as z from "zod";
-import { countShape, tokenShape, versionShape } from "./common_shapes.ts";
+import { countShape, longNumberTextShape, objectVersionShape } from "./common_shapes.ts";
 
 export const checkJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   names: z.array(z.string()).describe("the locks of the command"),
   held: z.boolean().describe("with --at-least: held for longer than that"),
   remaining_ms: countShape.nullable().describe("certain remaining time; null if only the server could be asked"),
@@ -12,7 +12,7 @@ export type CheckJson = z.infer<typeof checkJsonShape>;
 
 /** The schema of `StatusReport` in src/base/terminal/status_report.ts. */
 export const statusJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   command: z.string().describe("lock, elect, barrier, pool"),
   names: z.array(z.string()),
   reason: z.string().describe(
@@ -23,7 +23,7 @@ export const statusJsonShape = z.strictObject({
   signal: z.string().nullable().describe("signal that ended baton: it came during the wait, or ended the command"),
   command_status: z.strictObject({ code: z.int().nullable(), signal: z.string().nullable() }).nullable()
     .describe("exit status of the command; null if none ran"),
-  fencing_tokens: z.array(tokenShape).nullable().describe(
+  fencing_tokens: z.array(longNumberTextShape).nullable().describe(
     "in the order of the names; null if the lock was not acquired",
   ),
   waited_ms: countShape.nullable(),

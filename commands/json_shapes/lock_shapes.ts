@@ -1,12 +1,23 @@
 /** Schemas of the JSON of `baton who`, `ls`, `break`, `pool status`, `history` and `explain`. */
 import * as z from "zod";
-import type { HolderRow, ObjectDetails, ObjectRow, WaiterRow } from "../../src/base/rows/object_row.ts";
+import type {
+  CoordinationObjectDetails,
+  CoordinationObjectRow,
+  HolderRow,
+  WaiterRow,
+} from "../../src/base/rows/object_row.ts";
 import type { PoolDetails, PoolRow } from "../../src/base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../src/base/rows/process_row.ts";
-import type { RunRow, ScheduleRow } from "../../src/base/rows/schedule_row.ts";
-import { countShape, type DeepReadonly, instantShape, tokenShape, versionShape } from "./common_shapes.ts";
-import { serverShape, topicShape } from "./pubsub_shapes.ts";
-import { storeShape } from "./retry_shapes.ts";
+import type { RecordedRunRow, ScheduleRow } from "../../src/base/rows/schedule_row.ts";
+import {
+  countShape,
+  type DeepReadonly,
+  instantShape,
+  longNumberTextShape,
+  objectVersionShape,
+} from "./common_shapes.ts";
+import { pubsubServerShape, pubsubTopicShape } from "./pubsub_shapes.ts";
+import { messageStoreShape } from "./retry_shapes.ts";
 
 const scope = z.enum(["user", "machine", "cluster"]).describe(
   "the processes that share it: of this user, of this machine, or of all machines that use the same servers",
@@ -24,7 +35,7 @@ const participant = {
   reason: z.string().describe("value of --reason"),
   value: z.string().nullable().describe("value of a candidate; null for other kinds"),
   since: instantShape.nullable().describe("start of the hold or the wait, by the wall clock of its host"),
-  session_id: tokenShape.nullable(),
+  session_id: longNumberTextShape.nullable(),
   session_timeout_ms: countShape,
   revoke: z.strictObject({ by: z.string(), reason: z.string() }).nullable().describe("request to release it, if any"),
   warning: z.string().nullable().describe(
@@ -36,7 +47,7 @@ const holder = z.strictObject({
   ...participant,
   slot: countShape.nullable().describe("number of the permit"),
   rank: countShape.nullable().describe("rank of a barrier's member"),
-  fencing_token: tokenShape.nullable(),
+  fencing_token: longNumberTextShape.nullable(),
 }) satisfies z.ZodType<HolderRow>;
 
 const waiter = z.strictObject({
@@ -54,16 +65,16 @@ const details = z.strictObject({
   ),
   holders: z.array(holder).describe("in the order of their grants, for a barrier of their ranks"),
   waiters: z.array(waiter).describe("in the order of the queue"),
-}) satisfies z.ZodType<ObjectDetails>;
+}) satisfies z.ZodType<CoordinationObjectDetails>;
 
-export const whoJsonShape = z.strictObject({ version: versionShape, scope, ...details.shape });
+export const whoJsonShape = z.strictObject({ version: objectVersionShape, scope, ...details.shape });
 export type WhoJson = DeepReadonly<z.infer<typeof whoJsonShape>>;
 
 const object = z.strictObject({
   name: z.string(),
   holders: countShape.nullable(),
   waiters: countShape.nullable(),
-}) satisfies z.ZodType<ObjectRow>;
+}) satisfies z.ZodType<CoordinationObjectRow>;
 
 const listedPool = object.extend({
   done: countShape.describe("items with a stored result"),
@@ -103,7 +114,7 @@ const schedule = z.strictObject({
 }) satisfies z.ZodType<ScheduleRow>;
 
 export const lsJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   scope,
   locks: z.array(object).describe("holders and waiters are null if an ACL hides them from this client"),
   elections: z.array(object).describe(
@@ -113,9 +124,9 @@ export const lsJsonShape = z.strictObject({
   gates: z.array(object).describe("closed gates"),
   pools: z.array(listedPool).describe("pools that run or have stored results; holders are running jobs"),
   schedules: z.array(schedule),
-  topics: z.array(topicShape),
-  servers: z.array(serverShape).describe("of publish/subscribe"),
-  stores: z.array(storeShape).describe("message stores of this user"),
+  topics: z.array(pubsubTopicShape),
+  servers: z.array(pubsubServerShape).describe("of publish/subscribe"),
+  stores: z.array(messageStoreShape).describe("message stores of this user"),
   processes: z.array(process).describe("processes whose metrics were read"),
   problems: z.array(z.string()).describe("parts that could not be read; for people"),
   details: z.array(details).optional().describe(
@@ -127,7 +138,7 @@ export type LsJson = DeepReadonly<z.infer<typeof lsJsonShape>>;
 export const processIdentityFields = { id: z.string(), host: z.string(), pid: countShape, user: z.string() };
 
 export const breakJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   name: z.string(),
   outcome: z.enum(["released", "asked", "deleted"]).describe(
     "asked: not released within the wait; deleted: taken with --force, the command may still run",
@@ -140,7 +151,7 @@ const poolHolder = z.strictObject({
   ...processIdentityFields,
   command: z.string(),
   since: instantShape.nullable(),
-  fencing_token: tokenShape,
+  fencing_token: longNumberTextShape,
 });
 
 const pool = z.strictObject({
@@ -171,7 +182,7 @@ const pool = z.strictObject({
   })),
 }) satisfies z.ZodType<PoolDetails>;
 
-export const poolStatusJsonShape = z.strictObject({ version: versionShape, ...pool.shape });
+export const poolStatusJsonShape = z.strictObject({ version: objectVersionShape, ...pool.shape });
 
 const recordedDurations = z.strictObject({
   count: countShape,
@@ -189,7 +200,7 @@ const run = z.strictObject({
   host: z.string(),
   pid: countShape,
   user: z.string(),
-  token: tokenShape.nullable().describe("fencing token"),
+  token: longNumberTextShape.nullable().describe("fencing token"),
   waited_ms: countShape,
   began: serverInstant.nullable(),
   ended: serverInstant.nullable(),
@@ -197,10 +208,10 @@ const run = z.strictObject({
   exit_code: z.int().nullable(),
   signal: z.string().nullable(),
   why: z.string().nullable().describe("reason, for people"),
-}) satisfies z.ZodType<RunRow>;
+}) satisfies z.ZodType<RecordedRunRow>;
 
 export const historyJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   name: z.string(),
   kind: z.enum(["lock", "election", "pool"]),
   schedules: z.array(schedule),
@@ -208,7 +219,7 @@ export const historyJsonShape = z.strictObject({
     host: z.string(),
     pid: countShape,
     user: z.string(),
-    token: tokenShape.nullable(),
+    token: longNumberTextShape.nullable(),
     began: serverInstant,
   })).describe("recorded holds that go on; without ticks"),
   refused: z.strictObject({
@@ -233,7 +244,7 @@ export const historyJsonShape = z.strictObject({
   records: z.array(run).describe("oldest first"),
 });
 export const explainJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   name: z.string(),
   state: z.enum(["free", "held", "contended"]).describe("contended: calls wait, and there is no holder at the moment"),
   events: z.array(z.strictObject({

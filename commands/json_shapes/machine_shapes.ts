@@ -1,9 +1,9 @@
 /** Schemas of the JSON of `baton doctor`, `config show`, `keeper verify`, `pubsub keygen` and `version`. */
 import * as z from "zod";
-import { countShape, tokenShape, versionShape } from "./common_shapes.ts";
+import { countShape, longNumberTextShape, objectVersionShape } from "./common_shapes.ts";
 
 export const doctorJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   servers: z.string().describe("in the form of --servers"),
   session_timeout_ms: countShape.describe("granted by the servers"),
   locks: countShape.describe("number of locks that were checked"),
@@ -25,7 +25,7 @@ const origin = z.union([
 ]);
 
 export const configJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   files: z.array(z.string()).describe("files that were read, sorted by precedence"),
   settings: z.array(z.strictObject({
     key: z.string().describe("key in a file"),
@@ -38,17 +38,17 @@ export const configJsonShape = z.strictObject({
 export type ConfigJson = z.infer<typeof configJsonShape>;
 
 export const keeperVerifyJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   folder: z.string(),
   nodes: countShape,
   sessions: countShape,
   bytes: countShape,
-  zxid: tokenShape.describe("last transaction, as decimal text"),
+  zxid: longNumberTextShape.describe("last transaction, as decimal text"),
 });
 export type KeeperVerifyJson = z.infer<typeof keeperVerifyJsonShape>;
 
 export const keygenJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   public_key: z.string().length(40).describe("in Z85"),
   secret_key: z.string().length(40).optional().describe("in Z85; only without FILE"),
   file: z.string().optional().describe("file with the key pair, as given"),
@@ -57,7 +57,7 @@ export const keygenJsonShape = z.strictObject({
 export type KeygenJson = z.infer<typeof keygenJsonShape>;
 
 export const versionJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   release: z.string().describe("the version of baton, such as 0.1.0"),
   commit: z.string().nullable().describe(
     "the commit that was compiled, with -dirty if it was changed; null if it is not known",

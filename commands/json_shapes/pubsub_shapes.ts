@@ -1,7 +1,12 @@
 /** Schemas of the JSON about publish/subscribe: clients, topics and servers. */
 import * as z from "zod";
-import type { ServerDetails, SubscriberRow, TopicDetailsRow, TopicListRow } from "../../src/base/rows/topic_row.ts";
-import { countShape, type DeepReadonly, versionShape } from "./common_shapes.ts";
+import type {
+  SubscriberRow,
+  TopicDetailsRow,
+  TopicListRow,
+  TopicServerDetails,
+} from "../../src/base/rows/topic_row.ts";
+import { countShape, type DeepReadonly, objectVersionShape } from "./common_shapes.ts";
 
 const topic = z.string();
 const server = z.string().describe("ID of the server that has the topic");
@@ -21,7 +26,7 @@ const takenOver = z.array(topic).describe("topics of a database that another ser
 const loss = z.enum(["certain", "possible"]).nullable();
 
 export const pubsubMessageJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   topic,
   id: messageId,
   redelivered: z.boolean().describe("true if it may have been delivered before"),
@@ -36,7 +41,7 @@ export const pubsubMessageJsonShape = z.strictObject({
 export type PubsubMessageJson = z.infer<typeof pubsubMessageJsonShape>;
 
 export const pubsubPutJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   topic,
   messages: countShape.describe("messages that this call has put"),
   without_subscribers: countShape.describe("those that reach no client, because none was subscribed to the topic"),
@@ -44,11 +49,11 @@ export const pubsubPutJsonShape = z.strictObject({
 });
 export type PubsubPutJson = z.infer<typeof pubsubPutJsonShape>;
 
-export const pubsubPendingJsonShape = z.strictObject({ version: versionShape, topic, pending });
+export const pubsubPendingJsonShape = z.strictObject({ version: objectVersionShape, topic, pending });
 export type PubsubPendingJson = z.infer<typeof pubsubPendingJsonShape>;
 
 export const pubsubInfoJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   topic,
   subscribed: z.boolean(),
   position: z.string().describe("last message that this client received; -1 if there is none"),
@@ -61,7 +66,7 @@ export const pubsubInfoJsonShape = z.strictObject({
 });
 export type PubsubInfoJson = z.infer<typeof pubsubInfoJsonShape>;
 
-export const pubsubTopicsJsonShape = z.strictObject({ version: versionShape, topics: z.array(topic) });
+export const pubsubTopicsJsonShape = z.strictObject({ version: objectVersionShape, topics: z.array(topic) });
 export type PubsubTopicsJson = z.infer<typeof pubsubTopicsJsonShape>;
 
 const serverDetails = z.strictObject({
@@ -73,14 +78,14 @@ const serverDetails = z.strictObject({
   draining: z.boolean().describe("true if it gets no new topics"),
   topic_count: countShape,
   topics: z.array(z.strictObject(ownership)),
-}) satisfies z.ZodType<ServerDetails>;
-export const serverShape = serverDetails.omit({ topics: true });
+}) satisfies z.ZodType<TopicServerDetails>;
+export const pubsubServerShape = serverDetails.omit({ topics: true });
 
-export const pubsubServersJsonShape = z.strictObject({ version: versionShape, servers: z.array(serverDetails) });
+export const pubsubServersJsonShape = z.strictObject({ version: objectVersionShape, servers: z.array(serverDetails) });
 export type PubsubServersJson = DeepReadonly<z.infer<typeof pubsubServersJsonShape>>;
 
 export const pubsubMovesJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   moves: z.array(z.strictObject({
     topic,
     from: z.string().nullable().describe("previous server of the topic"),
@@ -94,7 +99,7 @@ export const pubsubMovesJsonShape = z.strictObject({
 export type PubsubMovesJson = z.infer<typeof pubsubMovesJsonShape>;
 
 export const pubsubForgottenJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   server: z.string(),
   lost,
   returned,
@@ -103,7 +108,7 @@ export const pubsubForgottenJsonShape = z.strictObject({
 export type PubsubForgottenJson = z.infer<typeof pubsubForgottenJsonShape>;
 
 export const pubsubRestoredJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   server: z.string().nullable().describe("null for the database of --store"),
   restored: z.array(topic).describe("topics in the state of the copy, or of the database"),
   lost: lost.describe("topics that are not in the copy; they start again, empty"),
@@ -113,7 +118,7 @@ export const pubsubRestoredJsonShape = z.strictObject({
 export type PubsubRestoredJson = z.infer<typeof pubsubRestoredJsonShape>;
 
 export const pubsubVerifyJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   folder: z.string(),
   topics: countShape,
   messages: countShape,
@@ -122,7 +127,7 @@ export const pubsubVerifyJsonShape = z.strictObject({
 });
 export type PubsubVerifyJson = z.infer<typeof pubsubVerifyJsonShape>;
 
-export const topicShape = z.strictObject({
+export const pubsubTopicShape = z.strictObject({
   ...ownership,
   server,
   there: z.boolean().describe(
@@ -133,7 +138,10 @@ export const topicShape = z.strictObject({
   ),
 }) satisfies z.ZodType<TopicListRow>;
 
-export const pubsubTopicListJsonShape = z.strictObject({ version: versionShape, topics: z.array(topicShape) });
+export const pubsubTopicListJsonShape = z.strictObject({
+  version: objectVersionShape,
+  topics: z.array(pubsubTopicShape),
+});
 export type PubsubTopicListJson = DeepReadonly<z.infer<typeof pubsubTopicListJsonShape>>;
 
 const subscriber = z.strictObject({
@@ -157,14 +165,14 @@ const topicDetails = z.strictObject({
   damage: z.string().nullable().describe("damaged data about clients, as text for people; null if none is known"),
 }) satisfies z.ZodType<TopicDetailsRow>;
 
-export const pubsubTopicShowJsonShape = z.strictObject({ version: versionShape, ...topicDetails.shape });
+export const pubsubTopicShowJsonShape = z.strictObject({ version: objectVersionShape, ...topicDetails.shape });
 export type PubsubTopicShowJson = DeepReadonly<z.infer<typeof pubsubTopicShowJsonShape>>;
 
-export const pubsubTopicDeletedJsonShape = z.strictObject({ version: versionShape, topic, server });
+export const pubsubTopicDeletedJsonShape = z.strictObject({ version: objectVersionShape, topic, server });
 export type PubsubTopicDeletedJson = z.infer<typeof pubsubTopicDeletedJsonShape>;
 
 export const pubsubTopicRepairedJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   topic,
   server,
   given_up: z.array(z.string()).describe("lost data, as text for people that may change; empty if nothing was damaged"),
@@ -172,7 +180,7 @@ export const pubsubTopicRepairedJsonShape = z.strictObject({
 export type PubsubTopicRepairedJson = z.infer<typeof pubsubTopicRepairedJsonShape>;
 
 export const pubsubClientForgottenJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   topic,
   server,
   client: z.string(),

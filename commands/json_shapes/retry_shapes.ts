@@ -1,13 +1,13 @@
 /** Schemas of the JSON of `baton retry-processor`. */
 import * as z from "zod";
 import type { ListedMessageRow, StoreRow } from "../../src/base/rows/store_row.ts";
-import { countShape, type DeepReadonly, instantShape, versionShape } from "./common_shapes.ts";
+import { countShape, type DeepReadonly, instantShape, objectVersionShape } from "./common_shapes.ts";
 
 const name = z.string().describe("of the message store");
 const state = z.enum(["waiting", "in_flight", "done", "dead", "dropped", "cancelled"]);
 
 export const retrySubmitJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   name,
   stored: countShape,
   first: z.string().nullable().describe("the id of the first message; null: there was none"),
@@ -37,7 +37,7 @@ const message = z.strictObject({
 }) satisfies z.ZodType<ListedMessageRow>;
 
 export const retryListJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   name,
   messages: z.array(message),
   more: z.boolean().describe("there are more than --limit"),
@@ -60,7 +60,7 @@ const content = {
 };
 
 export const retryShowJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   ...message.shape,
   ...content,
   body: z.string().nullable().describe("base64; null: it is no longer stored"),
@@ -68,7 +68,7 @@ export const retryShowJsonShape = z.strictObject({
 export type RetryShowJson = DeepReadonly<z.infer<typeof retryShowJsonShape>>;
 
 export const retryChangesJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   name,
   changed: countShape.describe("messages"),
   refused: z.array(z.strictObject({
@@ -78,7 +78,7 @@ export const retryChangesJsonShape = z.strictObject({
 });
 export type RetryChangesJson = z.infer<typeof retryChangesJsonShape>;
 
-export const storeShape = z.strictObject({
+export const messageStoreShape = z.strictObject({
   name,
   folder: z.string().describe("or the URL of the database"),
   paused: z.boolean(),
@@ -98,11 +98,11 @@ export const storeShape = z.strictObject({
   ),
 }) satisfies z.ZodType<StoreRow>;
 
-export const retryStatsJsonShape = z.strictObject({ version: versionShape, ...storeShape.shape });
+export const retryStatsJsonShape = z.strictObject({ version: objectVersionShape, ...messageStoreShape.shape });
 export type RetryStatsJson = DeepReadonly<z.infer<typeof retryStatsJsonShape>>;
 
 export const retryVerifyJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   folder: z.string().describe("or the URL of the database"),
   messages: countShape,
   bytes: countShape,
@@ -111,7 +111,7 @@ export const retryVerifyJsonShape = z.strictObject({
 export type RetryVerifyJson = z.infer<typeof retryVerifyJsonShape>;
 
 export const retryExplainJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   tries: z.array(z.strictObject({
     try: countShape.describe("1 is the first try"),
     min_delay_ms: countShape.describe("minimum delay after the previous try"),
@@ -126,7 +126,7 @@ export type RetryExplainJson = z.infer<typeof retryExplainJsonShape>;
 const { id, key, reason, tries, crashes, last_error, first_at, last_at } = message.shape;
 
 export const retryDeadLetterJsonShape = z.strictObject({
-  version: versionShape,
+  version: objectVersionShape,
   id,
   name,
   key,

@@ -1,7 +1,7 @@
 /** Finds problems of a database for `baton doctor`. */
 import type { DoctorFinding } from "../../src/base/rows/finding.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { judgeDatabase, readDatabaseFacts } from "../../src/base/postgres/database_checks.ts";
+import { judgeDatabaseSafety, readDatabaseSafetyFacts } from "../../src/base/postgres/database_checks.ts";
 import { requireSharedStore } from "../../src/base/postgres/database_schema.ts";
 import { connectToPrimary, type PrimaryConnection } from "../../src/base/postgres/primary_connection.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
@@ -28,9 +28,9 @@ export async function findDatabaseProblems(
   }
   try {
     const startMs = Date.now();
-    const facts = await readDatabaseFacts(connection);
+    const facts = await readDatabaseSafetyFacts(connection);
     const endMs = Date.now();
-    const findings = judgeDatabase(facts, { requiresSync }).map(({ severity, sentence }): DoctorFinding => ({
+    const findings = judgeDatabaseSafety(facts, { requiresSync }).map(({ severity, sentence }): DoctorFinding => ({
       kind: severity === "refused" ? "problem" : "warning",
       where,
       what: sentence,

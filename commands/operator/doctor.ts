@@ -1,6 +1,6 @@
 /** `baton doctor`: checks servers, locks and this machine for problems. */
 import { loadLibc } from "../../src/base/process/libc.ts";
-import { hasProcessTable, otherPidNamespaceReason } from "../../src/base/process/proc/process_table.ts";
+import { hasProcessTable, whyProcessTableIsUnusable } from "../../src/base/process/proc/process_table.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { printTable, type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
@@ -121,7 +121,7 @@ async function systemFindings(): Promise<DoctorFinding[]> {
     const what = "the C library cannot be called, so that no guard process can start: baton lock fails (125)";
     findings.push({ kind: "problem", where: "this machine", what });
   }
-  const unusable = otherPidNamespaceReason();
+  const unusable = whyProcessTableIsUnusable();
   if (unusable !== null) {
     const what = `the processes of a command cannot be identified, so that baton lock fails (125): ${unusable}`;
     findings.push({ kind: "problem", where: "this machine", what });

@@ -16,8 +16,8 @@ import { type Command, type CommandCall, defineCommand } from "../command.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
 import { requireOneInteropPath } from "../name_arguments.ts";
 import type { Product, ProductView, RowRequest } from "../product.ts";
-import { goneRowLine, isEmptyReading, lsComparedJson, lsJson, lsLines, type LsReading, lsTables } from "./ls_view.ts";
-import { loadViews, RowSources, type SourcesCall, sourceSettings } from "./row_sources.ts";
+import { goneRowLine, isEmptyReading, lsJson, lsJsonToCompare, lsLines, type LsReading, lsTables } from "./ls_view.ts";
+import { loadViews, RowSources, type RowSourcesCall, rowSourceSettings } from "./row_sources.ts";
 import { type WatchedRowsView, watchRowChanges, watchSettings } from "./watch_rows.ts";
 
 const ownSettings = {
@@ -62,13 +62,13 @@ export async function lsCommandFor(products: readonly Product[]): Promise<Comman
       ["baton ls --watch --metrics :9182,db1:9102 --store /var/lib/orders", "with the rates of two processes"],
       ["baton ls --recipe curator /app/locks", "the locks of Curator programs below this node"],
     ],
-    settings: { ...ownSettings, ...sourceSettings(views), ...connectionSettings },
+    settings: { ...ownSettings, ...rowSourceSettings(views), ...connectionSettings },
     runsNothing: true,
     run: (call) => list(call, views),
   }) as Command;
 }
 
-async function list(call: LsCall & SourcesCall, views: readonly ProductView[]): Promise<ExitCode> {
+async function list(call: LsCall & RowSourcesCall, views: readonly ProductView[]): Promise<ExitCode> {
   const { values: { root, kind, recipe, watch, json, quiet }, io } = call;
   const request = requestOf(call);
   await using sources = await RowSources.open(views, call, request.kinds);
@@ -84,7 +84,7 @@ async function list(call: LsCall & SourcesCall, views: readonly ProductView[]): 
     empty: ({ empty }) => empty ?? nothing,
     tables: lsTables,
     json: lsJson,
-    comparedJson: lsComparedJson,
+    comparedJson: lsJsonToCompare,
     lines: lsLines,
     gone: goneRowLine,
   };

@@ -1,10 +1,10 @@
 /** Formats the output of `baton ls`: tables, lines of changes, JSON. Pure functions. */
-import type { HolderRow, ObjectRow } from "../../src/base/rows/object_row.ts";
+import type { CoordinationObjectRow, HolderRow } from "../../src/base/rows/object_row.ts";
 import type { PoolRow } from "../../src/base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../src/base/rows/process_row.ts";
-import { objectKey, type RowKind, rowKinds, type RowReading } from "../../src/base/rows/row_kinds.ts";
+import { objectDetailsKey, type RowKind, rowKinds, type RowSnapshot } from "../../src/base/rows/row_kinds.ts";
 import { serversTable, topicsTable } from "../../src/base/terminal/row_tables.ts";
-import { passedTimeText, secondText, sessionIdText, topicStateText } from "../../src/base/rows/row_texts.ts";
+import { instantToSecondText, passedTimeText, sessionIdText, topicStateText } from "../../src/base/rows/row_texts.ts";
 import { isScheduleOverdue, type ScheduleRow } from "../../src/base/rows/schedule_row.ts";
 import { isStoreUnattended, type StoreRow } from "../../src/base/rows/store_row.ts";
 import { formatPassedTime } from "../../src/base/support/duration.ts";
@@ -13,7 +13,7 @@ import type { RowRates } from "../../src/operator/lists/rates.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
 import type { WithCoordinationScope } from "./who_view.ts";
 
-export type LsReading = WithCoordinationScope<RowReading> & {
+export type LsReading = WithCoordinationScope<RowSnapshot> & {
   /** Time of the reading by the wall clock, in milliseconds. */
   readonly atMs: number;
   readonly rates: RowRates;
@@ -40,7 +40,7 @@ export function lsTables(reading: LsReading, nowMs: number): TableCell[][][] {
   ];
 }
 
-type ListedObject = ObjectRow & { readonly kind: "lock" | "election" | "barrier" | "gate" | "pool" };
+type ListedObject = CoordinationObjectRow & { readonly kind: "lock" | "election" | "barrier" | "gate" | "pool" };
 
 const objectsOf = ({ rows }: LsReading): ListedObject[] =>
   (["lock", "election", "barrier", "gate", "pool"] as const).flatMap((kind) => {
@@ -58,7 +58,7 @@ function objectsTable(reading: LsReading): TableCell[][] {
   ];
   if (details === undefined) return [tableHeadCells(firstHead), ...objects.map(first)];
   const long = objects.flatMap((row) => {
-    const holders = details.get(objectKey(row.kind, row.name))?.holders ?? [];
+    const holders = details.get(objectDetailsKey(row.kind, row.name))?.holders ?? [];
     return holders.length === 0
       ? [[...first(row), ...holderHead.map(() => "-")]]
       : holders.map((holder) => [...first(row), ...holderCells(holder)]);
@@ -83,7 +83,7 @@ function progressText({ done, failed }: PoolRow): string {
 function holderCells(holder: HolderRow): TableCell[] {
   const { user, host, pid, command, since, fencing_token, session_id, value, reason, revoke } = holder;
   const why = [value ?? "", reason, revoke === null ? "" : "asked to release it"].filter((text) => text !== "");
-  const cells = [user, host, pid === 0 ? "" : String(pid), command, secondText(since), fencing_token];
+  const cells = [user, host, pid === 0 ? "" : String(pid), command, instantToSecondText(since), fencing_token];
   return [...cells, sessionIdText(session_id), why.join(", ")].map((text) => text || "-");
 }
 
@@ -180,18 +180,18 @@ function processCells(
 export function lsLines(reading: LsReading): Map<string, string> {
   const { rows, details, atMs } = reading;
   const line = (kind: RowKind, name: string, ...cells: readonly string[]): [string, string] => {
-    return [objectKey(kind, name), [kind, name, ...cells.filter((cell) => cell !== "")].join("  ")];
+    return [objectDetailsKey(kind, name), [kind, name, ...cells.filter((cell) => cell !== "")].join("  ")];
   };
   return new Map([
     ...objectsOf(reading).map((row) => {
       const { kind, name, holders, waiters } = row;
-      const holding = details?.get(objectKey(kind, name))?.holders ?? [];
+      const holding = details?.get(objectDetailsKey(kind, name))?.holders ?? [];
       const by = holding.map(({ user, host, pid }) => `${user}@${host}:${pid}`).join(",");
       const results = kind === "pool" ? progressText(row as ListedObject & PoolRow) : "";
       return line(kind, name, countText(holders), countText(waiters), results, by);
     }),
     ...(rows.schedule ?? []).map((row) => {
-      const next = row.next === null ? "" : `next ${secondText(row.next)}`;
+      const next = row.next === null ? "" : `next ${instantToSecondText(row.next)}`;
       return line("schedule", row.name, ticksText(row), next, scheduleState(row, atMs).text.replace(/^-$/, ""));
     }),
     ...(rows.server ?? []).map(({ server, endpoint, draining, topic_count }) =>
@@ -239,7 +239,7 @@ export function lsJson({ rows, details, scope, problems = [] }: LsReading): LsJs
 }
 
 /** Returns the JSON without values that change all the time: disk space of stores, counters of processes. */
-export function lsComparedJson(reading: LsReading): unknown {
+export function lsJsonToCompare(reading: LsReading): unknown {
   const { stores, processes, ...json } = lsJson(reading);
   return {
     ...json,

@@ -3,11 +3,11 @@ import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } fr
 import { dirname, resolve } from "node:path";
 import process from "node:process";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { flagSetting, insecureHelp, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import { flagSetting, insecureFlagHelp, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
-import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../src/base/errors.ts";
 import { refuseLinksOfOthers } from "../../src/base/support/open_output.ts";
-import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { formatMetrics, type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
@@ -18,16 +18,16 @@ import { type Command, type CommandCall, defineCommand } from "../command.ts";
 import { followSessions } from "../follow_sessions.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { planStatusPage, refuseOpenSockets } from "../../src/base/config/listen_address.ts";
+import { planStatusPageSocket, refuseUnprotectedSockets } from "../../src/base/config/listen_address.ts";
 import type { Product } from "../product.ts";
 import { readPeriodically } from "./read_periodically.ts";
 import { readBuildFacts } from "../../src/base/support/build.ts";
-import { socketReach } from "../../src/base/sockets/socket_reach.ts";
+import { describeWhoReachesSocket } from "../../src/base/sockets/socket_reach.ts";
 
 const everyMsDefault = 15_000;
 
 const settings = {
-  insecure: toggleSetting("--insecure", { group: "security", help: insecureHelp }),
+  insecure: toggleSetting("--insecure", { group: "security", help: insecureFlagHelp }),
   listen: flagSetting("--listen", textType("host:port|unix:PATH"), {
     help: "serve /metrics and /healthz at this address; :PORT is loopback only",
     unset: "print once",
@@ -135,7 +135,7 @@ async function follow(
 ): Promise<never> {
   const { values: { textfile, quiet }, io } = call;
   const clock = systemClock();
-  using stop = new StopRequest();
+  using stop = new StopRequestListener();
   const { signal } = stop;
   const onLate = (message: string) => quiet || io.err(message);
   const readings = followSessions(call, (zk) =>
@@ -160,7 +160,7 @@ async function follow(
 
 async function serve(call: MetricsCall, read: ReadMetrics, listen: string): Promise<ExitCode> {
   const { values, io } = call;
-  refuseOpenSockets(planStatusPage(listen), values.insecure);
+  refuseUnprotectedSockets(planStatusPageSocket(listen), values.insecure);
   const everyMs = values.every ?? everyMsDefault;
   const clock = systemClock();
   let latest: { readonly reading: readonly Metric[]; readonly atMs: number } | null = null;
@@ -174,7 +174,9 @@ async function serve(call: MetricsCall, read: ReadMetrics, listen: string): Prom
     },
   });
   if (!values.quiet) {
-    io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${socketReach(page.address, false)}\n`);
+    io.err(
+      `baton: metrics at ${formatAddress(page.address)}/metrics for ${describeWhoReachesSocket(page.address, false)}\n`,
+    );
   }
   return await follow(call, read, {
     everyMs,
@@ -198,6 +200,6 @@ function replaceFile(path: string, text: string): void {
     renameSync(draft, path);
   } catch (thrown) {
     rmSync(draft, { force: true });
-    throw new BatonError("CANNOT_CREATE", `Cannot write ${path}: ${errorReason(thrown)}`, { cause: thrown });
+    throw new BatonError("CANNOT_CREATE", `Cannot write ${path}: ${systemCallErrorReason(thrown)}`, { cause: thrown });
   }
 }

@@ -2,12 +2,12 @@
 import { flagSetting, type SettingTable } from "../../src/base/config/setting.ts";
 import { listType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import type { ProcessKind } from "../../src/base/rows/process_row.ts";
+import type { MetricsProcessKind } from "../../src/base/rows/process_row.ts";
 import type { Address } from "../../src/base/sockets/connection.ts";
 import { parseListenAddress } from "../../src/base/sockets/parse_address.ts";
 import type { ProductView, RowSource } from "../product.ts";
 
-export const processSettings = {
+export const metricsAddressSettings = {
   metrics: flagSetting("--metrics", listType("host:port|unix:PATH,…"), {
     once: true,
     help: "addresses of keepers, servers, proxies and retry processors that serve /metrics",
@@ -36,7 +36,7 @@ export function openProcessRows({ values }: ProcessesCall, views: readonly Produ
 async function readProcesses(
   addresses: readonly Address[],
   { kinds, isNamed, signal }: {
-    readonly kinds: readonly ProcessKind[];
+    readonly kinds: readonly MetricsProcessKind[];
     readonly isNamed: boolean;
     readonly signal: AbortSignal;
   },

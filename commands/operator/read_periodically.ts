@@ -1,7 +1,7 @@
 /** Reads from the coordination servers at intervals. */
 import { isTransientFailure } from "../../src/coordination/nodes/node_requests.ts";
 import { restMsAfterNodeRead } from "../../src/coordination/nodes/follow_reads.ts";
-import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { OneTimeEvent } from "../../src/base/support/event.ts";
 
@@ -35,7 +35,7 @@ export async function* readPeriodically<T>(
       onLate("baton: no server responds; the numbers are old\n");
     }
     const event = new OneTimeEvent();
-    using _wakers = new TaskScope(
+    using _wakers = new CleanupScope(
       onAbort(signal, event.set),
       onAbort(ended, event.set),
       clock.startTimer(Math.max(everyMs, restMs), event.set),

@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
-import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../src/base/errors.ts";
 import { serveHttp } from "../../src/base/http/serve_http.ts";
-import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
 import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
 import { whenAborted } from "../../src/base/support/abort.ts";
@@ -15,15 +15,15 @@ import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import { RequestGuard } from "../../src/operator/ui/request_guard.ts";
 import type { ExitCode } from "../../src/base/exit_codes.ts";
 import { rowKinds } from "../../src/base/rows/row_kinds.ts";
-import type { PageRequests, ProductView } from "../product.ts";
+import type { ProductView, UiPageRequests } from "../product.ts";
 import { RowSources } from "./row_sources.ts";
-import { parseListenFlag } from "../../src/base/config/listen_address.ts";
+import { parseListenAddressFlag } from "../../src/base/config/listen_address.ts";
 import { UiActions } from "./ui_actions.ts";
 import { UiDetails } from "./ui_details.ts";
 import { UiFeed } from "./ui_feed.ts";
 import { ownUiSettings, type UiCall } from "./ui_options.ts";
 import { UiSite } from "./ui_site.ts";
-import { isLoopbackHost, socketReach } from "../../src/base/sockets/socket_reach.ts";
+import { describeWhoReachesSocket, isLoopbackHost } from "../../src/base/sockets/socket_reach.ts";
 
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
@@ -46,7 +46,7 @@ export async function runUi(call: UiCall, views: readonly ProductView[]): Promis
   }
   const { readToken, actToken } = tokensOf(values);
   const { release: version } = readBuildFacts();
-  using stop = new StopRequest();
+  using stop = new StopRequestListener();
   await using sources = await RowSources.open(views, call, rowKinds);
   const feed = new UiFeed(call, { sources, clock, log, version });
   const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);
@@ -71,15 +71,22 @@ export async function runUi(call: UiCall, views: readonly ProductView[]): Promis
     io.out(`${link}#token=${readToken}\n`);
     if (actToken !== null) io.out(`with actions: ${link}#token=${actToken}\n`);
   }
-  log("info", "serving", `serves the page for ${socketReach(service.address, tls !== null)}, with the token`);
+  log(
+    "info",
+    "serving",
+    `serves the page for ${describeWhoReachesSocket(service.address, tls !== null)}, with the token`,
+  );
   await Promise.race([feed.run(stop.signal), whenAborted(stop.signal)]);
   throw stop.signal.reason;
 }
 
 /** Returns the requests of the page that the products answer. Rejects with USAGE or CONFIG for invalid settings. */
-async function pageRequests(call: UiCall, { all }: RowSources): Promise<PageRequests> {
+async function pageRequests(call: UiCall, { all }: RowSources): Promise<UiPageRequests> {
   const found = await Promise.all(all.map(({ view, source }) => view?.page?.(call, source)));
-  const { "/body": body, ...answers }: PageRequests["answers"] = Object.assign({}, ...found.map((one) => one?.answers));
+  const { "/body": body, ...answers }: UiPageRequests["answers"] = Object.assign(
+    {},
+    ...found.map((one) => one?.answers),
+  );
   return {
     answers: body === undefined || !call.values.showBodies ? answers : { ...answers, "/body": body },
     actions: Object.assign({}, ...found.map((one) => one?.actions)),
@@ -92,7 +99,12 @@ const hostText = ({ host }: TcpAddress) => lower(host.includes(":") ? `[${host}]
 
 /** Returns the address of --listen. Throws USAGE for a unix socket. */
 function listenAddressOf({ values, sources }: UiCall): TcpAddress {
-  const address = addOriginToErrors("listen", ownUiSettings.listen, sources, () => parseListenFlag(values.listen));
+  const address = addOriginToErrors(
+    "listen",
+    ownUiSettings.listen,
+    sources,
+    () => parseListenAddressFlag(values.listen),
+  );
   if (address.kind === "tcp") return address;
   throw new BatonError("USAGE", `--listen ${values.listen}: a browser cannot open a unix socket; write host:port`);
 }
@@ -137,7 +149,7 @@ function linesOf(file: string): string[] {
   try {
     text = readFileSync(file, "utf8");
   } catch (cause) {
-    throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${errorReason(cause)}`, { cause });
+    throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${systemCallErrorReason(cause)}`, { cause });
   }
   checkPrivateFile(file, "--token-file");
   return text.split(/\r?\n/);

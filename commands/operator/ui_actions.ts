@@ -3,20 +3,20 @@
  * the product can reject the action if the target has changed since. Owns the running actions and the last results.
  */
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
-import { bodyFields } from "../../src/base/http/body_fields.ts";
+import { parseJsonBody } from "../../src/base/http/body_fields.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
-import { resultWithin } from "../../src/base/support/deadline.ts";
+import { resultInTimeOrNull } from "../../src/base/support/deadline.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { printable } from "../../src/base/support/text.ts";
 import { ownUserName } from "../../src/base/support/user_name.ts";
 import { shownText } from "../../src/operator/ui/shown_text.ts";
 import type { ActionRow } from "../../src/operator/ui/ui_rows.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import type { PageAction, RequestedAction } from "../product.ts";
+import type { ReadUiActionRequest, RequestedUiAction } from "../product.ts";
 
 interface UiActionsOptions {
-  readonly actions: Readonly<Record<string, PageAction>>;
+  readonly actions: Readonly<Record<string, ReadUiActionRequest>>;
   readonly zk: () => ZooKeeper | null;
   readonly clock: Clock;
   readonly log: Log;
@@ -57,15 +57,15 @@ export class UiActions {
     this.#options.log("info", "action", `${what}: requested in the page`, { action: verb });
     this.#running++;
     const running = this.#finish(row, verb, run);
-    const ended = await resultWithin(this.#options.clock, responseMsMax, running);
+    const ended = await resultInTimeOrNull(this.#options.clock, responseMsMax, running);
     return ended ?? { status: 202, text: `${what}: this takes longer; the result will be in the overview` };
   }
 
-  #parse(verb: string, body: Uint8Array): RequestedAction {
+  #parse(verb: string, body: Uint8Array): RequestedUiAction {
     const { actions, clock, signal, zk } = this.#options;
     const parse = Object.hasOwn(actions, verb) ? actions[verb] : undefined;
     if (parse === undefined) throw new HttpError(404, `There is no action "${printable(verb)}"\n`);
-    const fields = bodyFields(body);
+    const fields = parseJsonBody(body);
     const action = parse(fields, { zk: () => demandSession(zk()), clock, signal, by: this.#by });
     const { mustType: name } = action;
     if (name !== undefined && fields["typed"] !== name && fields["typed"] !== shownText(name)) {
@@ -75,7 +75,11 @@ export class UiActions {
   }
 
   /** Runs the action and records its result. Never rejects. */
-  async #finish(row: ActionRow, verb: string, run: RequestedAction["run"]): Promise<{ status: number; text: string }> {
+  async #finish(
+    row: ActionRow,
+    verb: string,
+    run: RequestedUiAction["run"],
+  ): Promise<{ status: number; text: string }> {
     const { log } = this.#options;
     try {
       const text = await run();

@@ -2,24 +2,24 @@
  * Keeps the rows up to date while a browser has the page open. Owns the rows and the session, and closes the session
  * when no page has been open for a minute.
  */
-import { WatchedNodeReads } from "../../src/coordination/nodes/watched_reads.ts";
+import { NodeReadCache } from "../../src/coordination/nodes/watched_reads.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { isTransientFailure } from "../../src/coordination/nodes/node_requests.ts";
 import { errorMessage } from "../../src/base/errors.ts";
-import { onAbort, TaskScope, whenAborted } from "../../src/base/support/abort.ts";
+import { CleanupScope, onAbort, whenAborted } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
 import { ListenerSet, OneTimeEvent } from "../../src/base/support/event.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { UiTableModel } from "../../src/operator/ui/table_model.ts";
-import type { RowChange, RowChanges, RowReading } from "../../src/base/rows/row_kinds.ts";
+import type { RowChange, RowChanges, RowSnapshot } from "../../src/base/rows/row_kinds.ts";
 import { RateMeter } from "../../src/operator/lists/rates.ts";
 import type { AboutRow, UiTableName } from "../../src/operator/ui/ui_rows.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { followSessions } from "../follow_sessions.ts";
 import type { RowSource } from "../product.ts";
-import type { OpenSource, RowSources } from "./row_sources.ts";
+import type { OpenRowSource, RowSources } from "./row_sources.ts";
 import type { UiCall } from "./ui_options.ts";
 
 /** How long the session stays open after the last page was closed, in milliseconds. */
@@ -99,7 +99,7 @@ export class UiFeed {
   open(): Disposable {
     this.#readerCount++;
     this.#readers.notify();
-    return new TaskScope(() => {
+    return new CleanupScope(() => {
       this.#readerCount--;
       this.#readers.notify();
     });
@@ -109,7 +109,7 @@ export class UiFeed {
   async nextPatch(number: number, withinMs: number, signal: AbortSignal): Promise<void> {
     if (this.model.number !== number) return;
     const event = new OneTimeEvent();
-    using _wakers = new TaskScope(
+    using _wakers = new CleanupScope(
       this.#patched.subscribe(event.set),
       this.#clock.startTimer(withinMs, event.set),
       onAbort(signal, event.set),
@@ -124,7 +124,7 @@ export class UiFeed {
       await this.#waitForReader(signal);
       if (signal.aborted) return;
       const active = new AbortController();
-      using _ending = new TaskScope(onAbort(signal, (reason) => active.abort(reason)), this.#endWhenIdle(active));
+      using _ending = new CleanupScope(onAbort(signal, (reason) => active.abort(reason)), this.#endWhenIdle(active));
       const values = isFirst ? this.#call.values : { ...this.#call.values, quiet: true };
       isFirst = false;
       try {
@@ -146,7 +146,7 @@ export class UiFeed {
   async #waitForReader(signal: AbortSignal): Promise<void> {
     while (this.#readerCount === 0 && !signal.aborted) {
       const event = new OneTimeEvent();
-      using _wakers = new TaskScope(this.#readers.subscribe(event.set), onAbort(signal, event.set));
+      using _wakers = new CleanupScope(this.#readers.subscribe(event.set), onAbort(signal, event.set));
       await event.wait();
     }
   }
@@ -179,7 +179,7 @@ export class UiFeed {
       this.#setAbout({ isConnected: zk.session.state === "connected" });
       this.#publish();
     };
-    using _scope = new TaskScope(
+    using _scope = new CleanupScope(
       onAbort(signal, (reason) => end.abort(reason)),
       zk.session.subscribe((change) => change === "state" && showState()),
       () => end.abort(new Error("the session has ended")),
@@ -242,8 +242,8 @@ export class UiFeed {
   }
 
   /** Reads sources at intervals until the session ends. Rejects if a request is refused. */
-  async #poll(zk: ZooKeeper, sources: readonly OpenSource[], signal: AbortSignal): Promise<void> {
-    const reads = new WatchedNodeReads(zk, () => {});
+  async #poll(zk: ZooKeeper, sources: readonly OpenRowSource[], signal: AbortSignal): Promise<void> {
+    const reads = new NodeReadCache(zk, () => {});
     const kinds = sources.flatMap((one) => one.kinds);
     for (let round = 1; !signal.aborted; round++) {
       if (round % polledWholeEvery === 0) reads.forget();
@@ -258,7 +258,7 @@ export class UiFeed {
     }
   }
 
-  #applyReading({ rows, problems = [] }: RowReading): void {
+  #applyReading({ rows, problems = [] }: RowSnapshot): void {
     const rates = this.#meter.measure(rows, Date.now());
     const { topic = [], server = [], store = [], process = [] } = rows;
     this.model.replace("topics", new Map(topic.map((row) => [row.topic, row])));

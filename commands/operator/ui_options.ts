@@ -5,8 +5,8 @@ import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/co
 import { listType, textType } from "../../src/base/config/value_types.ts";
 import type { CommandCall } from "../command.ts";
 import type { ProductView } from "../product.ts";
-import { processSettings } from "./process_rows.ts";
-import { sourceSettings } from "./row_sources.ts";
+import { metricsAddressSettings } from "./process_rows.ts";
+import { rowSourceSettings } from "./row_sources.ts";
 
 export const ownUiSettings = {
   listen: flagSetting("--listen", textType("host:port"), {
@@ -39,9 +39,9 @@ export const ownUiSettings = {
 
 export function uiSettings(views: readonly ProductView[]): typeof knownSettings {
   const pageSettings: SettingTable = Object.assign({}, ...views.toReversed().map(({ pageSettings }) => pageSettings));
-  return { ...ownUiSettings, ...pageSettings, ...sourceSettings(views), ...connectionSettings };
+  return { ...ownUiSettings, ...pageSettings, ...rowSourceSettings(views), ...connectionSettings };
 }
 
-const knownSettings = { ...ownUiSettings, ...processSettings, ...connectionSettings } satisfies SettingTable;
+const knownSettings = { ...ownUiSettings, ...metricsAddressSettings, ...connectionSettings } satisfies SettingTable;
 
 export type UiCall = CommandCall<typeof knownSettings>;

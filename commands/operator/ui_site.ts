@@ -2,11 +2,11 @@
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { type HttpRequest, type HttpResponse } from "../../src/base/http/serve_http.ts";
-import type { ResponseStream } from "../../src/base/http/response_stream.ts";
+import type { HttpResponseStream } from "../../src/base/http/response_stream.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { pageHtml, pageScript, pageStyle } from "../../src/operator/ui/page_files.ts";
 import type { RequestAccess, RequestGuard } from "../../src/operator/ui/request_guard.ts";
-import type { UiHello } from "../../src/operator/ui/ui_rows.ts";
+import type { UiStreamHello } from "../../src/operator/ui/ui_rows.ts";
 import type { UiActions } from "./ui_actions.ts";
 import type { UiDetails } from "./ui_details.ts";
 import type { UiFeed } from "./ui_feed.ts";
@@ -124,7 +124,7 @@ export class UiSite {
   }
 
   #stream(request: HttpRequest): HttpResponse {
-    const hello: UiHello = {
+    const hello: UiStreamHello = {
       nowMs: Date.now(),
       mayAct: this.#options.guard.mayAct(request),
       showsBodies: this.#options.showsBodies,
@@ -146,7 +146,7 @@ export class UiSite {
   }
 
   /** Sends rows until the page is closed. A slow page gets several patches together, or all rows again. */
-  async #sendRows(stream: ResponseStream, hello: UiHello, resumeAfter: number | null): Promise<void> {
+  async #sendRows(stream: HttpResponseStream, hello: UiStreamHello, resumeAfter: number | null): Promise<void> {
     const { feed } = this.#options;
     const { model } = feed;
     using _reader = feed.open();
@@ -173,7 +173,7 @@ export class UiSite {
 }
 
 /** Writes one server-sent event. `text` is JSON, so it contains no line breaks. */
-async function writeEvent(stream: ResponseStream, event: string, id: string | null, text: string): Promise<void> {
+async function writeEvent(stream: HttpResponseStream, event: string, id: string | null, text: string): Promise<void> {
   const bytes = Buffer.from(`event: ${event}\n${id === null ? "" : `id: ${id}\n`}data: ${text}\n\n`);
   for (let at = 0; at < bytes.length; at += pieceBytes) await stream.write(bytes.subarray(at, at + pieceBytes));
 }

@@ -3,14 +3,14 @@
  * lines.
  */
 import { followNodeReads } from "../../src/coordination/nodes/follow_reads.ts";
-import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { formatClockTime, timeZoneWarning } from "../../src/base/schedule/local_zone.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { chooseTextPainter } from "../../src/base/terminal/color.ts";
 import { type Io, printableLines, printJson } from "../../src/base/terminal/io.ts";
 import { formatTableLines, type TableCell } from "../../src/base/terminal/table.ts";
-import { RedrawnLines, terminalSize } from "../../src/base/terminal/terminal_lines.ts";
+import { RedrawnTerminalLines, terminalSize } from "../../src/base/terminal/terminal_lines.ts";
 import { printable } from "../../src/base/support/text.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
@@ -53,7 +53,7 @@ export async function watchRowChanges<T>(
   read: (zk: ZooKeeper, place: CoordinationServers) => Promise<T>,
   { what, view }: { readonly what: string; readonly view: WatchedRowsView<T> },
 ): Promise<never> {
-  using stop = new StopRequest();
+  using stop = new StopRequestListener();
   const { signal } = stop;
   const clock = systemClock();
   using output = changeOutput(call, view, { what, clock });
@@ -127,7 +127,7 @@ class ScreenChanges<T> implements ChangeOutput<T> {
   readonly #view: WatchedRowsView<T>;
   readonly #what: string;
   readonly #clock: Clock;
-  readonly #lines: RedrawnLines;
+  readonly #lines: RedrawnTerminalLines;
   #shown: { readonly value: T } | null = null;
   #message = "";
   #cancelTimer = () => {};
@@ -137,7 +137,7 @@ class ScreenChanges<T> implements ChangeOutput<T> {
     this.#view = view;
     this.#what = what;
     this.#clock = clock;
-    this.#lines = new RedrawnLines((text) => io.frame("stdout", text));
+    this.#lines = new RedrawnTerminalLines((text) => io.frame("stdout", text));
   }
 
   show(value: T): void {

@@ -6,19 +6,23 @@ import { connectionSettings } from "../../src/coordination/settings/coordination
 import { choiceType } from "../../src/base/config/value_types.ts";
 import { interopLockPath, interopRecipes } from "../../src/coordination/nodes/interop_node_names.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { type ObjectDetails, type ObjectKind, objectKinds } from "../../src/base/rows/object_row.ts";
+import {
+  type CoordinationObjectDetails,
+  type CoordinationObjectKind,
+  coordinationObjectKinds,
+} from "../../src/base/rows/object_row.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { describeOtherUses, requireOneName } from "../name_arguments.ts";
+import { describeOtherKindsWithName, requireOneName } from "../name_arguments.ts";
 import { type Command, type CommandCall, defineCommand } from "../command.ts";
-import type { Product, RowSource, ViewCall } from "../product.ts";
+import type { Product, ProductViewCall, RowSource } from "../product.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { type WatchedRowsView, watchRowChanges, watchSettings } from "./watch_rows.ts";
 import { goneParticipantLine, whoJson, whoLines, whoTable, type WithCoordinationScope } from "./who_view.ts";
 
 const settings = {
-  kind: flagSetting("--kind", choiceType(objectKinds), {
+  kind: flagSetting("--kind", choiceType(coordinationObjectKinds), {
     help: "kind of the object; a lock and an election may have the same name",
     default: "lock",
   }),
@@ -77,7 +81,7 @@ async function showObject(call: CommandCall<typeof settings>, products: readonly
   const read = async (
     zk: ZooKeeper,
     { scope }: CoordinationServers,
-  ): Promise<WithCoordinationScope<ObjectDetails>> => ({
+  ): Promise<WithCoordinationScope<CoordinationObjectDetails>> => ({
     ...await source.details(zk, { kind, name, recipe }),
     scope,
   });
@@ -90,7 +94,7 @@ async function showObject(call: CommandCall<typeof settings>, products: readonly
     return {
       status,
       also: isUnused && isTold && recipe === undefined
-        ? describeOtherUses(await source.find(zk, name), { kind, name })
+        ? describeOtherKindsWithName(await source.find(zk, name), { kind, name })
         : "",
     };
   }, { showsScope: true });
@@ -106,8 +110,8 @@ type ObjectSource = RowSource & Required<Pick<RowSource, "details" | "find">>;
 /** Opens the row source of the product that has objects of this kind. */
 async function openSourceOf(
   products: readonly Product[],
-  kind: ObjectKind,
-  { values, sources }: ViewCall,
+  kind: CoordinationObjectKind,
+  { values, sources }: ProductViewCall,
 ): Promise<ObjectSource> {
   for (const product of products) {
     const view = await product.view();
@@ -116,14 +120,14 @@ async function openSourceOf(
   throw new Error(`nothing reads a ${kind}`);
 }
 
-const unused: Readonly<Record<ObjectKind, (name: string) => string>> = {
+const unused: Readonly<Record<CoordinationObjectKind, (name: string) => string>> = {
   lock: (name) => `lock "${name}" is free`,
   election: (name) => `"${name}" has no leader`,
   barrier: (name) => `barrier "${name}" has no running members`,
   gate: (name) => `gate "${name}" is open`,
 };
 
-const viewOf = (long: boolean): WatchedRowsView<WithCoordinationScope<ObjectDetails>> => ({
+const viewOf = (long: boolean): WatchedRowsView<WithCoordinationScope<CoordinationObjectDetails>> => ({
   empty: ({ kind, name }) => unused[kind](name),
   tables: (status, nowMs) => [whoTable(status, { nowMs, long })],
   json: whoJson,

@@ -1,6 +1,11 @@
 /** Formats the output of `baton who`: tables, lines of changes, JSON. Pure functions. */
-import type { HolderRow, ObjectDetails, ObjectKind, WaiterRow } from "../../src/base/rows/object_row.ts";
-import { passedTimeText, secondText, sessionIdText } from "../../src/base/rows/row_texts.ts";
+import type {
+  CoordinationObjectDetails,
+  CoordinationObjectKind,
+  HolderRow,
+  WaiterRow,
+} from "../../src/base/rows/object_row.ts";
+import { instantToSecondText, passedTimeText, sessionIdText } from "../../src/base/rows/row_texts.ts";
 import { nameOfHolderRow } from "../../src/coordination/nodes/participant_row.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import type { TextStyle } from "../../src/base/terminal/color.ts";
@@ -8,7 +13,7 @@ import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts
 import type { WhoJson } from "../json_shapes/lock_shapes.ts";
 import { shortenHolderIds } from "../../src/base/support/short_ids.ts";
 
-const holds: Readonly<Record<ObjectKind, string>> = {
+const holds: Readonly<Record<CoordinationObjectKind, string>> = {
   lock: "holds",
   election: "leads",
   barrier: "runs",
@@ -24,7 +29,9 @@ interface WhoRow {
   readonly token: string;
 }
 
-function whoRows({ kind, holders, waiters }: Pick<ObjectDetails, "kind" | "holders" | "waiters">): WhoRow[] {
+function whoRows(
+  { kind, holders, waiters }: Pick<CoordinationObjectDetails, "kind" | "holders" | "waiters">,
+): WhoRow[] {
   const state = (text: string, style: TextStyle): TableCell => ({ text, style });
   return [
     ...holders.map((one): WhoRow => ({
@@ -46,7 +53,7 @@ function whoRows({ kind, holders, waiters }: Pick<ObjectDetails, "kind" | "holde
 
 /** Returns the table of holders and waiters; empty if there are none. `nowMs` is the wall clock. */
 export function whoTable(
-  status: ObjectDetails,
+  status: CoordinationObjectDetails,
   { nowMs, long }: { readonly nowMs: number; readonly long: boolean },
 ): TableCell[][] {
   const rows = whoRows(status);
@@ -87,7 +94,7 @@ function longRow({ state, one, place, how, token }: WhoRow): TableCell[] {
     host,
     pid === 0 ? "" : String(pid),
     command,
-    secondText(one.since),
+    instantToSecondText(one.since),
     how,
     token,
     sessionIdText(one.session_id),
@@ -102,7 +109,7 @@ function reasonOf({ reason, revoke, warning }: HolderRow | WaiterRow): string {
 }
 
 /** Returns a line for each holder and waiter, by id. Lines contain no elapsed times, which would always differ. */
-export function whoLines(status: ObjectDetails): Map<string, string> {
+export function whoLines(status: CoordinationObjectDetails): Map<string, string> {
   const rows = whoRows(status);
   const ids = shortenHolderIds(rows.flatMap(({ one }) => one.id ?? []));
   return new Map(rows.map(({ state, one, place, how }) => {
@@ -127,7 +134,7 @@ export function goneParticipantLine(line: string): string {
   return line.replace(/^\S+/, "gone ");
 }
 
-function describeHolding(kind: ObjectKind, { mode, slot, rank, value }: HolderRow): string[] {
+function describeHolding(kind: CoordinationObjectKind, { mode, slot, rank, value }: HolderRow): string[] {
   if (kind === "election") return value === null ? [] : [value];
   return [
     ...(mode === null ? [] : [mode]),
@@ -136,7 +143,7 @@ function describeHolding(kind: ObjectKind, { mode, slot, rank, value }: HolderRo
   ];
 }
 
-function describeWaiting(kind: ObjectKind, { mode, priority, value }: WaiterRow): string[] {
+function describeWaiting(kind: CoordinationObjectKind, { mode, priority, value }: WaiterRow): string[] {
   const first = kind === "election" ? value : mode;
   return [...(first ? [first] : []), ...(priority === null ? [] : [`priority ${priority}`])];
 }
@@ -144,6 +151,6 @@ function describeWaiting(kind: ObjectKind, { mode, priority, value }: WaiterRow)
 /** A value together with its scope: the value applies to this user, this machine or a cluster. */
 export type WithCoordinationScope<T> = T & Pick<CoordinationServers, "scope">;
 
-export function whoJson({ scope, ...details }: WithCoordinationScope<ObjectDetails>): WhoJson {
+export function whoJson({ scope, ...details }: WithCoordinationScope<CoordinationObjectDetails>): WhoJson {
   return { version: 1, scope, ...details };
 }

@@ -7,9 +7,14 @@ import {
   resolveSetting,
   type SettingOrigin,
 } from "../../src/base/config/resolve_settings.ts";
-import { isPerSectionKey, keyInSection, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import {
+  isPerSectionKey,
+  settingKeyInSection,
+  type SettingTable,
+  toggleSetting,
+} from "../../src/base/config/setting.ts";
 import { findUserConfigFile } from "../../src/base/config/config_file.ts";
-import { unknownVariables } from "../../src/base/config/unknown_variables.ts";
+import { describeUnknownVariables } from "../../src/base/config/unknown_variables.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { type Command, type CommandCall, defineCommand } from "../command.ts";
@@ -93,7 +98,7 @@ async function reportConfiguration(
 ): Promise<ExitCode> {
   const [first] = mistakes;
   if (action === "show" && first !== undefined) throw first;
-  const unknown = unknownVariables(io.env, inFiles);
+  const unknown = describeUnknownVariables(io.env, inFiles);
   if (action === "show" && !values.quiet) { for (const sentence of unknown) io.err(`baton: warning: ${sentence}\n`); }
   if (action === "check") {
     const all = [...mistakes, ...unknown.map((sentence) => new BatonError("CONFIG", sentence))];
@@ -148,7 +153,11 @@ function sectionRows(sources: ConfigSources, inFiles: SettingTable): SettingRow[
       const { value, origin } = resolveSetting(name, setting, { ...sources, flags: new Map(), section });
       const where = origin();
       if (where.kind !== "file" || value === undefined || value === null) return [];
-      return [{ key: keyInSection(setting.key ?? "", section), value: setting.type.format(value), origin: where }];
+      return [{
+        key: settingKeyInSection(setting.key ?? "", section),
+        value: setting.type.format(value),
+        origin: where,
+      }];
     })
   );
 }

@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { SettingTable } from "../../src/base/config/setting.ts";
-import { BatonError, errorReason } from "../../src/base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../src/base/errors.ts";
 
 /** The settings that most users of several machines set, with an example of each. */
 const examples: readonly (readonly [key: string, example: string])[] = [
@@ -34,7 +34,7 @@ export function beginConfigFile(path: string, settings: SettingTable, schema: st
     writeFileSync(join(dirname(path), schemaFileName), schema);
   } catch (thrown) {
     const exists = (thrown as NodeJS.ErrnoException).code === "EEXIST";
-    const why = exists ? "there is such a file; it stays as it is" : errorReason(thrown);
+    const why = exists ? "there is such a file; it stays as it is" : systemCallErrorReason(thrown);
     throw new BatonError("CANNOT_CREATE", `Cannot write ${path}: ${why}`, { cause: thrown });
   }
   return path;

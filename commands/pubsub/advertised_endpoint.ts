@@ -4,11 +4,11 @@ import {
   parseBindEndpoint,
   parseConnectEndpoint,
 } from "../../src/protocols/zeromq/zeromq_endpoint.ts";
-import { planStatusPage, refuseOpenSockets } from "../../src/base/config/listen_address.ts";
+import { planStatusPageSocket, refuseUnprotectedSockets } from "../../src/base/config/listen_address.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import type { Setting } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { describeSocketReach } from "../../src/base/sockets/socket_reach.ts";
+import { describeWhoReachesSockets } from "../../src/base/sockets/socket_reach.ts";
 
 /** All spellings of 0.0.0.0 and ::. */
 const everyAddress = /^[0:.]+$/;
@@ -50,7 +50,7 @@ export function refuseOpenPubsubSockets(
     protection: "--key",
     isProtected,
   }));
-  refuseOpenSockets([...sockets, ...planStatusPage(pubsubMetricsListen)], pubsubInsecure);
+  refuseUnprotectedSockets([...sockets, ...planStatusPageSocket(pubsubMetricsListen)], pubsubInsecure);
 }
 
 /**
@@ -67,7 +67,7 @@ export function describeListenEndpoints(
   },
 ): string {
   const told = bound.includes(announced) ? "" : `, announced as ${announced}`;
-  const where = describeSocketReach(bound.map(parseBindEndpoint), {
+  const where = describeWhoReachesSockets(bound.map(parseBindEndpoint), {
     isProtected,
     format: formatZeroMqEndpoint,
     separator: `${told}, `,

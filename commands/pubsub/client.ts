@@ -10,7 +10,7 @@ import {
   type PubsubClientRun,
 } from "./client_options.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
+import { TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkPubsubName, parseMessagePosition } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession, requestTopicNames } from "../../src/pubsub/client/pubsub_client_session.ts";
@@ -19,7 +19,7 @@ import { runClientGet } from "./client_get.ts";
 import { runClientPut } from "./client_put.ts";
 import { addNextStepToErrors } from "./client_next_step.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { openClientState, openRequester } from "./open_client.ts";
+import { openClientState, openPubsubRequester } from "./open_client.ts";
 import { openPutInput } from "./put_input.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import type { PubsubInfoJson, PubsubPendingJson, PubsubTopicsJson } from "../json_shapes/pubsub_shapes.ts";
@@ -78,8 +78,8 @@ async function runOperation(call: PubsubClientCall, words: PubsubClientArguments
   if (words.operation !== "topics") checkPubsubName("topic", words.topic);
   if (values.msgId !== undefined) checkPubsubName("--msg-id", values.msgId);
   const input = words.operation === "put" ? openPutInput(call, words.rest) : null;
-  await using requester = openRequester(call);
-  using stop = new TwoStageStop();
+  await using requester = openPubsubRequester(call);
+  using stop = new TwoStageStopListener();
   const signal = stop.finish;
   if (words.operation === "topics") return await listTopicsForClient(call, words, requester, signal);
   using state = await openClientState(call, { ...words, signal });

@@ -4,7 +4,7 @@ import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { TopicDamagedError } from "../../src/pubsub/client/requester.ts";
 import type { ClientOperationName } from "./client_options.ts";
 
-export interface FailedClientOperation {
+export interface ClientOperationTarget {
   readonly id: string;
   readonly operation: ClientOperationName;
   readonly topic: string;
@@ -13,7 +13,7 @@ export interface FailedClientOperation {
 }
 
 /** Runs an operation. If there is one clear step after an error, its message ends with that step. */
-export async function addNextStepToErrors<T>(target: FailedClientOperation, run: () => Promise<T>): Promise<T> {
+export async function addNextStepToErrors<T>(target: ClientOperationTarget, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (thrown) {
@@ -23,7 +23,7 @@ export async function addNextStepToErrors<T>(target: FailedClientOperation, run:
   }
 }
 
-function nextStepOf(error: BatonError, { id, operation, topic, resumesInput }: FailedClientOperation): string | null {
+function nextStepOf(error: BatonError, { id, operation, topic, resumesInput }: ClientOperationTarget): string | null {
   const { code } = error;
   if (error instanceof TopicDamagedError) {
     const { isWholeTopic } = error;

@@ -6,7 +6,7 @@ import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_
 import type { CommandCall } from "../command.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { didYouMean, nearestWord } from "../../src/base/support/did_you_mean.ts";
-import { findMisplacedFlag, type OperationFlagUse } from "./misplaced_flag.ts";
+import { findMisplacedFlag, type OperationsOfFlag } from "./misplaced_flag.ts";
 import { clientConnectionSettings } from "./open_client.ts";
 
 export const pubsubClientCommandSettings = {
@@ -86,7 +86,7 @@ export interface PubsubClientArguments {
 }
 
 /** Flags that only some operations have, by setting name. */
-const flagOperations: Readonly<Record<string, OperationFlagUse & { readonly of: readonly ClientOperationName[] }>> = {
+const flagOperations: Readonly<Record<string, OperationsOfFlag & { readonly of: readonly ClientOperationName[] }>> = {
   count: { flag: "-n", of: ["get", "peek"] },
   wait: { flag: "--wait", of: ["get", "peek"] },
   follow: { flag: "--follow", of: ["get"] },

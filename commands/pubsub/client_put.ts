@@ -2,9 +2,9 @@
 import type { ClientState } from "../../src/pubsub/client/client_state.ts";
 import {
   emptyInputDigest,
-  InputFileCheckpoint,
-  InputOffsetCheckpoint,
+  PutFilesCheckpoint,
   type PutInputCheckpoint,
+  PutSequenceCheckpoint,
 } from "../../src/pubsub/client/input_checkpoints.ts";
 import { type MessageLossCertainty, messageLossSentence } from "../../src/pubsub/client/message_loss.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
@@ -12,13 +12,13 @@ import { countWithNoun } from "../../src/base/support/text.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { chooseProgressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
 import type { PubsubClientCall } from "./client_options.ts";
-import { type ClientPutInput, unsentMessageFiles, unsentMessages } from "./put_input.ts";
+import { type ClientPutInput, readUnsentFiles, readUnsentMessages } from "./put_input.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import type { TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
-import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
+import type { TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
+import { CleanupScope, onAbort } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 
 export interface ClientPutRun {
@@ -28,7 +28,7 @@ export interface ClientPutRun {
   };
   readonly topic: string;
   readonly client: PubsubClientSession;
-  readonly stop: Pick<TwoStageStop, "finish" | "now">;
+  readonly stop: Pick<TwoStageStopListener, "finish" | "now">;
   /** The messages to put; null to send only earlier puts with an unknown outcome again. */
   readonly input: ClientPutInput | null;
   /** The command without its input and options, for advice: `baton publish news`. */
@@ -106,7 +106,7 @@ async function putInput(
   const isWanted = input !== null && input.isBulk;
   const total = isWanted && chooseProgressForm(call) !== null ? input.totalBytes() : null;
   using progress = new ProgressLine(call, { noun: "message", verb: "stored", total, countsTotal: false, isWanted });
-  using waits = new TaskScope();
+  using waits = new CleanupScope();
   const signal = limitOfPut(stop, waits);
   const until = stop.finish;
   const inInput = (messages: number, bytes: number) => bytes + messages * (input?.separatorBytes ?? 0);
@@ -153,17 +153,17 @@ function unsentPartOf(input: ClientPutInput, { state, topic, resume, onSkipped }
 } {
   const taken = (name: string) => resume ? state.inputPosition(topic, name) : null;
   if (input.kind === "files") {
-    const notes = new InputFileCheckpoint(state, topic);
-    return { notes, chunks: unsentMessageFiles(input, notes, { taken, onSkipped }), earlier: 0 };
+    const notes = new PutFilesCheckpoint(state, topic);
+    return { notes, chunks: readUnsentFiles(input, notes, { taken, onSkipped }), earlier: 0 };
   }
   if (input.isStream) return { notes: null, chunks: input.read(), earlier: 0 };
   const place = taken(input.name);
-  const notes = new InputOffsetCheckpoint(
+  const notes = new PutSequenceCheckpoint(
     state,
     topic,
     place ?? { name: input.name, taken: 0, digest: emptyInputDigest },
   );
-  const chunks = place === null ? input.read() : unsentMessages(input, place, onSkipped);
+  const chunks = place === null ? input.read() : readUnsentMessages(input, place, onSkipped);
   return { notes, chunks, earlier: place?.taken ?? 0 };
 }
 
@@ -180,7 +180,7 @@ export function warnOfUnknownPutOutcomes(
 const lastRequestsMsMax = 5000;
 
 /** Aborts when the put must not wait any longer: at the second signal, or some time after the first one. */
-function limitOfPut({ finish, now }: ClientPutRun["stop"], waits: TaskScope): AbortSignal {
+function limitOfPut({ finish, now }: ClientPutRun["stop"], waits: CleanupScope): AbortSignal {
   const late = new AbortController();
   waits.add(onAbort(finish, (reason) => {
     waits.add(systemClock().startTimer(lastRequestsMsMax, () => late.abort(reason)));

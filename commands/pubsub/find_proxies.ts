@@ -2,12 +2,12 @@
  * Finds the proxies for a client: those that the user names, those in a file, or those that have announced themselves.
  */
 import { readFileSync } from "node:fs";
-import { ConnectReport } from "../../src/protocols/zookeeper/connector.ts";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { ServerConnectReport } from "../../src/protocols/zookeeper/connector.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { pubsubClientSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../src/base/errors.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { PubsubRequesterOptions } from "../../src/pubsub/client/requester.ts";
 import { findAnnouncedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
@@ -46,7 +46,7 @@ export function proxyLookupOptions(call: ProxyLookupCall): Pick<PubsubRequesterO
     return { findProxies: () => Promise.resolve(named) };
   }
   let place: CoordinationServers | null = null;
-  let report = new ConnectReport();
+  let report = new ServerConnectReport();
   const findProxies = async (signal: AbortSignal) => {
     if (place === null) {
       place = readCoordinationServers(values, sources, { warn: (text) => io.err(`baton: ${text}\n`) });
@@ -54,8 +54,8 @@ export function proxyLookupOptions(call: ProxyLookupCall): Pick<PubsubRequesterO
         io.err(`baton: this is about ${lockScopeTexts[place.scope]}; --servers or --proxies names others\n`);
       }
     }
-    report = new ConnectReport();
-    await using zk = await connect({ ...place.connect, report, signal });
+    report = new ServerConnectReport();
+    await using zk = await connectToZooKeeper({ ...place.connect, report, signal });
     return await findAnnouncedProxies(zk, new PubsubPath(place.root), signal);
   };
   if (values.servers === undefined) return { findProxies };
@@ -71,7 +71,7 @@ function readProxiesFile(path: string): string[] {
   try {
     text = readFileSync(path, "utf8");
   } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read the proxies' addresses in ${path}: ${errorReason(thrown)}`);
+    throw new BatonError("CONFIG", `Cannot read the proxies' addresses in ${path}: ${systemCallErrorReason(thrown)}`);
   }
   const endpoints = text.split("\n").flatMap((line, index) => {
     const address = line.trim();

@@ -1,5 +1,5 @@
 /** `baton pubsub keygen`: makes a key pair for ZeroMQ's CURVE. */
-import { formatCurveKey, formatSecretCertificate } from "../../src/protocols/zeromq/curve_certificate.ts";
+import { formatCurveKey, formatSecretCurveCertificate } from "../../src/protocols/zeromq/curve_certificate.ts";
 import { readCurveSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
 import { makeCurveKeyFiles, newCurveSecretKey } from "../../src/protocols/zeromq/make_key_files.ts";
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
@@ -64,7 +64,7 @@ async function keygen({ values, names, io }: CommandCall<typeof settings>): Prom
       public_key: formatCurveKey(prepareX25519Secret(secret).publicKey),
       secret_key: formatCurveKey(secret),
     };
-    print(fields, formatSecretCertificate(secret));
+    print(fields, formatSecretCurveCertificate(secret));
     return exitCodes.SUCCESS;
   }
   if (values.public) {

@@ -70,7 +70,7 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
   }
   const place = ownKeeperLocation(values, sources);
   if (place.dir !== null) createKeeperFolders({ ...place, dir: place.dir });
-  const settings = localPubsubSettings(place, values.pubsubDataDir);
+  const settings = localPubsubServiceFlags(place, values.pubsubDataDir);
   const common = { io, names: [], command: null };
   const [forServer, forProxy] = [settings.server, settings.proxy].map((flags): ConfigSources => ({
     ...sources,
@@ -104,7 +104,7 @@ function valuesOf<S extends SettingTable>(settings: S, sources: ConfigSources) {
 }
 
 /** Returns the flags of the server and of the proxy, by setting name. Pure except for the user's home. */
-export function localPubsubSettings(place: KeeperLocation, dataDir: string | undefined) {
+export function localPubsubServiceFlags(place: KeeperLocation, dataDir: string | undefined) {
   const base = place.socketPath.replace(/\.sock$/, "");
   // "local" suffices as an ID in a user's own service. If several users share the machine's keeper, they need different
   // IDs.

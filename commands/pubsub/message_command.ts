@@ -15,9 +15,9 @@ import {
   readProcess,
   sendSignal,
 } from "../../src/base/process/proc/process_table.ts";
-import { KnownProcesses } from "../../src/base/process/proc/known_processes.ts";
-import { processSignals } from "../../src/base/process/supervise/signal_source.ts";
-import { TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
+import { JobProcessFinder } from "../../src/base/process/proc/known_processes.ts";
+import { ownSignalSource } from "../../src/base/process/supervise/signal_source.ts";
+import { TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { type CommandGuard, startGuard } from "../../src/base/process/guard/guard.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
@@ -134,7 +134,7 @@ export class MessageCommand implements Disposable {
     // The body is a file, not a pipe: a pipe would end when baton is killed, and the command would take a part of the
     // message for the whole.
     const input = openMessageBodyFile(body);
-    const signals = processSignals();
+    const signals = ownSignalSource();
     const child = await spawnChild(["/bin/sh", "-c", execInsteadOfShell(line)], {
       env: childEnvironment(env),
       input,
@@ -152,7 +152,12 @@ export class MessageCommand implements Disposable {
       isStopped = true;
       sendSignal(-child.pid, name);
     };
-    using _stop = new TwoStageStop({ source: signals, clock, onFirst: toAll, onSecond: () => toAll("SIGKILL") });
+    using _stop = new TwoStageStopListener({
+      source: signals,
+      clock,
+      onFirst: toAll,
+      onSecond: () => toAll("SIGKILL"),
+    });
     const end = await child.ended;
     // The signal may have ended only the shell, while a program of the line is still working on the message.
     if (isStopped || end.kind === "signaled") await untilGroupIsEmpty(child.pid, clock);
@@ -166,7 +171,7 @@ export class MessageCommand implements Disposable {
     if (!hasProcessTable()) return;
     const { clock, signal, waitMs } = this.#options;
     const startMs = clock.now();
-    const former = new KnownProcesses(cookie, null);
+    const former = new JobProcessFinder(cookie, null);
     for (;;) {
       const { alive: left, isCertain } = former.findCertain();
       if (left.length === 0 && isCertain) return;

@@ -1,6 +1,6 @@
 /** Finds a flag that has no effect for an operation. Pure. */
 
-export interface OperationFlagUse {
+export interface OperationsOfFlag {
   readonly flag: string;
   readonly of: readonly string[];
 }
@@ -10,9 +10,9 @@ export interface OperationFlagUse {
  * operations have, by setting name. `given` has the settings that were given as flags.
  */
 export function findMisplacedFlag(
-  uses: Readonly<Record<string, OperationFlagUse>>,
+  uses: Readonly<Record<string, OperationsOfFlag>>,
   operation: string,
   given: ReadonlyMap<string, unknown>,
-): OperationFlagUse | null {
+): OperationsOfFlag | null {
   return Object.entries(uses).find(([name, { of }]) => given.has(name) && !of.includes(operation))?.[1] ?? null;
 }

@@ -6,7 +6,7 @@ import { connectionSettings } from "../../src/coordination/settings/coordination
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { PubsubRequester } from "../../src/pubsub/client/requester.ts";
-import { topicStateFolder } from "../../src/pubsub/client/state_folder.ts";
+import { topicClientStatesFolder } from "../../src/pubsub/client/state_folder.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { ownUserName } from "../../src/base/support/user_name.ts";
@@ -29,7 +29,7 @@ export function connectionSettingsWithDefaultId(unset: string) {
 export type ClientConnectionCall = CommandCall<typeof clientConnectionSettings>;
 
 /** Returns a requester, which connects with its first request. Throws USAGE or CONFIG for unusable proxies or keys. */
-export function openRequester(call: ClientConnectionCall): PubsubRequester {
+export function openPubsubRequester(call: ClientConnectionCall): PubsubRequester {
   const { values, io } = call;
   const security = readPubsubClientSecurity(values);
   return new PubsubRequester({
@@ -67,7 +67,7 @@ export async function openClientState(
 /** Returns the folder for the states of all clients in a topic. Throws CONFIG for a user without a home. */
 export function clientStateFolder({ values }: ClientConnectionCall, topic: string): string {
   const advice = "name the folder for client states with --state-dir";
-  return topicStateFolder(values.pubsubStateDir ?? userStateFolder("pubsub", advice), topic);
+  return topicClientStatesFolder(values.pubsubStateDir ?? userStateFolder("pubsub", advice), topic);
 }
 
 /**

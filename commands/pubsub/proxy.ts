@@ -9,14 +9,14 @@ import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { anyAbortSignal } from "../../src/base/support/abort.ts";
-import { processSignals, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { ownSignalSource, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
-import { type TopicDirectory, ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
+import { type TopicDirectory, ZookeeperTopicDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { connectAndReportDelay } from "../../src/coordination/connect/command_session.ts";
@@ -44,7 +44,7 @@ import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";
 import { machineId } from "../../src/pubsub/server/server_identity.ts";
-import { describeSocketReach } from "../../src/base/sockets/socket_reach.ts";
+import { describeWhoReachesSockets } from "../../src/base/sockets/socket_reach.ts";
 
 export const pubsubProxyCommandSettings = {
   ...pubsubProxySettings,
@@ -108,12 +108,12 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
   const rereads = security?.readClients;
   let listening: PubsubProxy | null = null;
   const rereadSignals: readonly NodeJS.Signals[] = rereads === undefined ? [] : ["SIGHUP"];
-  const unlisten = processSignals().listen(
+  const unlisten = ownSignalSource().listen(
     rereadSignals,
     () => rereads && reloadClientList(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
   );
   using stop = openPubsubServiceStop(log, stopSignals.filter((one) => !rereadSignals.includes(one)));
-  const directory = new ZookeeperDirectory({
+  const directory = new ZookeeperTopicDirectory({
     path: new PubsubPath(place.root),
     clock,
     onProblem: serviceProblemLogger(log),
@@ -138,7 +138,7 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
       log(
         "info",
         "metrics",
-        `/healthz and /metrics are at ${describeSocketReach([page.address], { isProtected: false })}`,
+        `/healthz and /metrics are at ${describeWhoReachesSockets([page.address], { isProtected: false })}`,
       );
     }
     const endpoint = values.pubsubProxyAdvertise ?? bound;
@@ -195,7 +195,7 @@ function reloadClientList(
 }
 
 interface ProxyServeOptions {
-  readonly directory: ZookeeperDirectory;
+  readonly directory: ZookeeperTopicDirectory;
   readonly endpoint: string;
   readonly place: CoordinationServers;
   /** A description of the key that clients must have; null if they need none. */
@@ -216,12 +216,12 @@ async function serve(
   const open = async (opening: AbortSignal) => {
     // Report only the first connection here; CoordinationConnectionLog reports later outages.
     const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
-    return current = await connectAndReportDelay(connect, { ...place.connect, onSlow, signal: opening }, {
+    return current = await connectAndReportDelay(connectToZooKeeper, { ...place.connect, onSlow, signal: opening }, {
       clock,
       say,
     });
   };
-  const announcement = { id: proxy.id, endpoint, storeId: proxyEndpointsId([endpoint, ...proxy.endpoints]) };
+  const announcement = { id: proxy.id, endpoint, storeId: identifyProxyEndpoints([endpoint, ...proxy.endpoints]) };
   try {
     let first: ZooKeeper | null = await open(signal);
     const opened = (opening: AbortSignal) => {
@@ -250,7 +250,7 @@ async function serve(
 }
 
 function connectionStateOf(
-  directory: ZookeeperDirectory,
+  directory: ZookeeperTopicDirectory,
   servers: string,
   current: () => ZooKeeper | null,
 ): CoordinationConnectionState {
@@ -360,7 +360,7 @@ export function defaultProxyId(endpoint: string): string {
  * Returns a text that identifies endpoints by machine, boot and network namespace. Only one process at a time can
  * listen there. Therefore another announcement with the same text is left over from an earlier process.
  */
-export function proxyEndpointsId(endpoints: readonly string[]): string {
+export function identifyProxyEndpoints(endpoints: readonly string[]): string {
   return [hostname(), machineId(), ...networkNamespace(), ...endpoints].join(" ");
 }
 

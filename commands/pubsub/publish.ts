@@ -5,9 +5,9 @@ import { textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import { TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
+import { TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
-import { type ClientState, clientStateFile } from "../../src/pubsub/client/client_state.ts";
+import { type ClientState, clientStateFilePath } from "../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
@@ -25,9 +25,9 @@ import {
   connectionSettingsWithDefaultId,
   defaultClientId,
   openClientState,
-  openRequester,
+  openPubsubRequester,
 } from "./open_client.ts";
-import { type ClientPutInput, openMessageFiles, openSplitPutInput, openTextPutInput } from "./put_input.ts";
+import { type ClientPutInput, openPutFilesInput, openSplitPutInput, openTextPutInput } from "./put_input.ts";
 
 const publishSettings = {
   file: flagSetting("-f, --file", textType("file"), { once: true, help: "the file is the message; - is stdin" }),
@@ -91,8 +91,8 @@ async function runPublish(call: PublishCall): Promise<ExitCode> {
   const base = named ?? `${defaultClientId()}.put`;
   checkPubsubName("client id", base);
   const needsRecord = resume || msgId !== undefined || file !== undefined;
-  await using requester = openRequester(call);
-  using stop = new TwoStageStop();
+  await using requester = openPubsubRequester(call);
+  using stop = new TwoStageStopListener();
   const signal = stop.finish;
   const run = { call, topic, stop, signal, requester, base, command: `baton publish ${shellQuoteIfNeeded(topic)}` };
   const resumed = resume && named === undefined ? await resumeOthers(run) : 0;
@@ -121,7 +121,7 @@ export function openPublishInput(
   const path = file ?? (text === "-" || (by !== null && text === undefined) ? "-" : null);
   if (by !== null && path === null) throw refuse(`--${by} splits stdin (-) or a file (-f FILE), not "${text}"`);
   if (msgId !== undefined && (by !== null || texts.length > 1)) throw refuse("--msg-id is for a single message");
-  if (path !== null) return by === null ? openMessageFiles([path]) : openSplitPutInput(path, by);
+  if (path !== null) return by === null ? openPutFilesInput([path]) : openSplitPutInput(path, by);
   if (text !== undefined) return openTextPutInput(texts);
   if (resume) return null;
   throw refuse(`missing MESSAGE, ${usage}`);
@@ -169,7 +169,7 @@ async function resumeOthers(run: PublishRun): Promise<number> {
   const { call, topic, signal, base } = run;
   const folder = clientStateFolder(call, topic);
   let messages = 0;
-  for (let number = 1; existsSync(clientStateFile(folder, `${base}-${number}`)); number++) {
+  for (let number = 1; existsSync(clientStateFilePath(folder, `${base}-${number}`)); number++) {
     // A running process takes care of its own puts.
     using state = await openIfFree(call, { id: `${base}-${number}`, topic, signal });
     if (state === null || state.countIntents(topic) === 0) continue;

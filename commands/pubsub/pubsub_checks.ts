@@ -1,13 +1,13 @@
 /** Checks publish/subscribe's settings for `baton config check`. */
-import { parseListenFlag } from "../../src/base/config/listen_address.ts";
+import { parseListenAddressFlag } from "../../src/base/config/listen_address.ts";
 import { parseBindEndpoint, parseConnectEndpoint } from "../../src/protocols/zeromq/zeromq_endpoint.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
 import { pubsubSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
-import { defineChecks } from "../product.ts";
+import { defineProductChecks } from "../product.ts";
 import { readTopicStoreLocation } from "./topic_store_location.ts";
 
-export const pubsubChecks = defineChecks({
+export const pubsubChecks = defineProductChecks({
   settings: pubsubSettings,
   values: {
     pubsubServerId: (id) => checkPubsubName("server id", id),
@@ -17,7 +17,7 @@ export const pubsubChecks = defineChecks({
     pubsubProxyAdvertise: (endpoint) => parseConnectEndpoint(endpoint),
     pubsubProxies: (addresses) => addresses.forEach(parseProxyEndpoint),
     pubsubClientId: (id) => checkPubsubName("client id", id),
-    pubsubMetricsListen: parseListenFlag,
+    pubsubMetricsListen: parseListenAddressFlag,
   },
   together: (values, sources) => [() => readTopicStoreLocation(values, sources)],
 });

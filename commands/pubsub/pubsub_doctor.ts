@@ -5,7 +5,7 @@ import type { PostgresRow, PrimaryConnection } from "../../src/base/postgres/pri
 import { StatementError } from "../../src/base/postgres/statement_error.ts";
 import type { DoctorFinding } from "../../src/base/rows/finding.ts";
 import { pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
-import { suspectTopicsSql } from "../../src/pubsub/store/postgres/postgres_tables.ts";
+import { topicsWithPossibleLossSql } from "../../src/pubsub/store/postgres/postgres_tables.ts";
 import { type CheckedDatabase, defineDoctor } from "../product.ts";
 import { readTopicStoreLocation } from "./topic_store_location.ts";
 
@@ -54,7 +54,7 @@ async function lossFindings(
   const suspects = await read(
     "doctor_suspects",
     "SELECT name, count(*) OVER () AS total FROM SCHEMA.topic " +
-      `WHERE ${suspectTopicsSql} ORDER BY name LIMIT ${lossesMax}`,
+      `WHERE ${topicsWithPossibleLossSql} ORDER BY name LIMIT ${lossesMax}`,
   );
   const losses = await read(
     "doctor_losses",

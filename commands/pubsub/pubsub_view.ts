@@ -1,14 +1,14 @@
 /** The rows of topics and servers, the metrics of their processes, and the page's requests about them. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
-import type { ProcessKind } from "../../src/base/rows/process_row.ts";
+import type { MetricsProcessKind } from "../../src/base/rows/process_row.ts";
 import { pubsubKeySettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
-import { defineView, type RowSource, type ViewCall, withoutFlag } from "../product.ts";
+import { defineView, type ProductViewCall, type RowSource, withoutFlag } from "../product.ts";
 
 const settings = {
   pubsubMetricsListen: withoutFlag(pubsubServiceSettings.pubsubMetricsListen),
 } satisfies SettingTable;
 
-const processes: readonly ProcessKind[] = [
+const processes: readonly MetricsProcessKind[] = [
   {
     process: "pubsub server",
     prefix: "baton_pubsub_server_",
@@ -29,13 +29,13 @@ export const pubsubView = defineView({
   pageSettings: pubsubKeySettings,
   processes,
   metricsAddresses: ({ pubsubMetricsListen }) => [pubsubMetricsListen],
-  open: ({ values: { root } }: ViewCall<typeof settings>) => Promise.resolve(rowsBelow(root)),
+  open: ({ values: { root } }: ProductViewCall<typeof settings>) => Promise.resolve(rowsBelow(root)),
   async page({ values: { root, pubsubKey } }) {
     const { readPubsubServiceSecurity } = await import("./service_security.ts");
-    const { pubsubRequests } = await import("./topic_page_requests.ts");
+    const { pubsubPageRequests } = await import("./topic_page_requests.ts");
     const { PubsubPath } = await import("../../src/pubsub/ownership/pubsub_path.ts");
     const socket = readPubsubServiceSecurity({ pubsubKey })?.internalDialOptions;
-    return pubsubRequests({ path: new PubsubPath(root), socket });
+    return pubsubPageRequests({ path: new PubsubPath(root), socket });
   },
 });
 

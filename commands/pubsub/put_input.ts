@@ -4,14 +4,14 @@ import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { wasStdinClosedAtStart } from "../../src/base/process/spawn/inherited_descriptors.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import type { PutInputPosition } from "../../src/pubsub/client/client_state.ts";
+import type { PutInputProgress } from "../../src/pubsub/client/client_state.ts";
 import {
   emptyInputDigest,
   extendInputDigest,
-  type InputFileCheckpoint,
+  type PutFilesCheckpoint,
 } from "../../src/pubsub/client/input_checkpoints.ts";
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
-import { splitInputItems } from "../../src/pubsub/client/split_items.ts";
+import { splitInputIntoMessages } from "../../src/pubsub/client/split_items.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { requireInputFile, unreadableInputError } from "../input_files.ts";
 import type { PubsubClientCall } from "./client_options.ts";
@@ -68,13 +68,13 @@ export function openPutInput({ values, io }: PubsubClientCall, paths: readonly s
   const [path] = paths;
   if (files) {
     if (path === undefined) throw new BatonError("USAGE", "put --files: missing PATH");
-    return openMessageFiles(paths);
+    return openPutFilesInput(paths);
   }
   if (paths.length > 1) {
     throw new BatonError("USAGE", `put: unexpected argument "${paths[1]}"; --files puts several files`);
   }
   if (lines || values.null) return openSplitPutInput(path ?? "-", lines ? "lines" : "null");
-  if (path !== undefined) return openMessageFiles([path]);
+  if (path !== undefined) return openPutFilesInput([path]);
   if (resume) return null;
   throw new BatonError("USAGE", `put: missing PATH; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
 }
@@ -85,7 +85,7 @@ export function openSplitPutInput(path: string, by: "lines" | "null"): ClientPut
   if (from !== null) requireInputFile(from, textAdvice);
   const source = from ?? "stdin";
   const name = `the ${by === "lines" ? "lines" : "parts between NULs"} of ${source}`;
-  const read = () => splitInputItems(readChunks(from), by === "lines" ? newline : 0);
+  const read = () => splitInputIntoMessages(readChunks(from), by === "lines" ? newline : 0);
   const totalBytes = () => from === null ? null : totalFileBytes([from]);
   return {
     kind: "sequence",
@@ -111,7 +111,7 @@ export function openTextPutInput(texts: readonly string[]): ClientPutInput {
 }
 
 /** Opens an input in which each file is a message; `-` is stdin. */
-export function openMessageFiles(paths: readonly string[]): MessageFiles {
+export function openPutFilesInput(paths: readonly string[]): MessageFiles {
   const times = new Map<string, number>();
   const files = paths.map((given): WholeFile => {
     const path = given === "-" ? null : given;
@@ -193,11 +193,11 @@ function countBytes(items: readonly Uint8Array[]): number {
 }
 
 /** Yields the files that were not put unchanged before, and adds each to the checkpoint. */
-export async function* unsentMessageFiles(
+export async function* readUnsentFiles(
   { files }: MessageFiles,
-  notes: InputFileCheckpoint,
+  notes: PutFilesCheckpoint,
   { taken, onSkipped }: {
-    readonly taken: (name: string) => PutInputPosition | null;
+    readonly taken: (name: string) => PutInputProgress | null;
     readonly onSkipped: (messages: number, bytes: number) => void;
   },
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
@@ -213,9 +213,9 @@ export async function* unsentMessageFiles(
 }
 
 /** Yields the messages after those that earlier calls have taken. Throws BAD_DATA if the earlier ones have changed. */
-export async function* unsentMessages(
+export async function* readUnsentMessages(
   input: MessageSequence,
-  { taken, digest }: PutInputPosition,
+  { taken, digest }: PutInputProgress,
   onSkipped: (messages: number, bytes: number) => void,
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
   let skipped = 0;

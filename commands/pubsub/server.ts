@@ -7,7 +7,7 @@ import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { connectAndReportDelay } from "../../src/coordination/connect/command_session.ts";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
@@ -32,7 +32,7 @@ import { type PubsubServiceSecurity, readPubsubServiceSecurity } from "./service
 import { readTopicStoreLocation, type TopicStoreDatabase, type TopicStoreLocation } from "./topic_store_location.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { listeningSocketMetrics } from "./socket_metrics.ts";
-import { describeSocketReach } from "../../src/base/sockets/socket_reach.ts";
+import { describeWhoReachesSockets } from "../../src/base/sockets/socket_reach.ts";
 
 export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
@@ -130,7 +130,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
         // Report only the first connection here; CoordinationConnectionLog reports later outages.
         const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
         const options = { ...place.connect, onSlow, signal };
-        return current = await connectAndReportDelay(connect, options, { clock: systemClock(), say });
+        return current = await connectAndReportDelay(connectToZooKeeper, options, { clock: systemClock(), say });
       },
       clock: systemClock(),
       store: storeOptionsOf(values),
@@ -221,7 +221,11 @@ async function openStatusPage(
     health: () => pubsubServerHealth(server),
     metrics: () => pubsubServerMetrics(server),
   });
-  log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], { isProtected: false })}`);
+  log(
+    "info",
+    "metrics",
+    `/healthz and /metrics are at ${describeWhoReachesSockets([page.address], { isProtected: false })}`,
+  );
   return page;
 }
 

@@ -1,6 +1,6 @@
 /** `baton pubsub server ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`: operations on servers. */
 import { resolve } from "node:path";
-import { PartProgress, ProgressLine } from "../../src/base/terminal/progress.ts";
+import { BlockingWorkProgress, ProgressLine } from "../../src/base/terminal/progress.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -16,14 +16,14 @@ import { readServerOverview } from "../../src/pubsub/admin/server_overview.ts";
 import { planTopicRebalance } from "../../src/pubsub/admin/plan_moves.ts";
 import { setServerDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
-import { readStoreGenerationMarks } from "../../src/pubsub/ownership/store_generation.ts";
+import { readRecordedStoreGenerations } from "../../src/pubsub/ownership/store_generation.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { claimServerDataDir, markStoreAsBackup } from "../../src/pubsub/server/server_identity.ts";
 import { backupTopicStore } from "../../src/pubsub/store/sqlite/backup_topic_store.ts";
 import { type TopicStoreReport, verifyTopicStore } from "../../src/pubsub/store/sqlite/verify_topic_store.ts";
-import { StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
-import { abortable, throwIfAborted } from "../../src/base/support/abort.ts";
+import { StoppedBySignal, StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
+import { rejectOnAbort, throwIfAborted } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
@@ -38,7 +38,7 @@ import type {
   PubsubVerifyJson,
 } from "../json_shapes/pubsub_shapes.ts";
 import { serversTable, topicsTable } from "../../src/base/terminal/row_tables.ts";
-import { serverDetails, serverRow, topicRows } from "../../src/pubsub/view/overview_rows.ts";
+import { makeServerDetails, makeServerRow, makeTopicListRows } from "../../src/pubsub/view/overview_rows.ts";
 import { checkPubsubServerFlags, type PubsubServerCall } from "./server_options.ts";
 import { readPubsubServiceSecurity } from "./service_security.ts";
 import { readTopicStoreLocation, type TopicStoreDatabase } from "./topic_store_location.ts";
@@ -91,12 +91,12 @@ async function listServers(call: PubsubServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
   if (values.json) {
-    printJson<PubsubServersJson>(io, { version: 1, servers: servers.map(serverDetails) });
+    printJson<PubsubServersJson>(io, { version: 1, servers: servers.map(makeServerDetails) });
     return exitCodes.SUCCESS;
   }
-  if (servers.length > 0) printTable(io, serversTable(servers.map(serverRow)));
+  if (servers.length > 0) printTable(io, serversTable(servers.map(makeServerRow)));
   else if (!values.quiet) io.err(`baton: no publish/subscribe servers are registered below ${values.root}\n`);
-  const topics = values.topics ? topicRows(servers) : [];
+  const topics = values.topics ? makeTopicListRows(servers) : [];
   if (topics.length > 0) printTable(io, [[""], ...topicsTable(topics)]);
   return exitCodes.SUCCESS;
 }
@@ -165,7 +165,7 @@ async function runMoves(
   ) => Promise<void>,
 ): Promise<ExitCode> {
   const { values } = call;
-  using stop = new StopRequest();
+  using stop = new StopRequestListener();
   const { signal } = stop;
   const outcomes = new Map<string, TopicMoveResult>();
   const setOutcome = (one: TopicMoveResult) => void outcomes.set(one.topic, one);
@@ -194,7 +194,7 @@ async function runMoves(
         });
         return done.filter(({ outcome }) => outcome === "moved").length;
       });
-      await abortable(moving, signal);
+      await rejectOnAbort(moving, signal);
     }, { signal });
   } catch (thrown) {
     if (thrown instanceof StoppedBySignal && outcomes.size > 0) printMoves(call, [...outcomes.values()]);
@@ -309,13 +309,13 @@ async function verify(call: PubsubServerCall): Promise<ExitCode> {
 async function backup(call: PubsubServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
   const dataDir = requireDataDir(call, "backup");
   const folder = resolve(target);
-  using progress = new PartProgress(call);
+  using progress = new BlockingWorkProgress(call);
   backupTopicStore(dataDir, folder, () => markStoreAsBackup(dataDir, folder), progress);
   return exitCodes.SUCCESS;
 }
 
 function verifyWithProgress(call: PubsubServerCall, dataDir: string): TopicStoreReport {
-  using progress = new PartProgress(call);
+  using progress = new BlockingWorkProgress(call);
   return verifyTopicStore(dataDir, progress);
 }
 
@@ -382,7 +382,7 @@ async function acceptDatabase(call: PubsubServerCall, { address }: TopicStoreDat
   await using database = await AcceptedTopicDatabase.open(address);
   const path = new PubsubPath(values.root);
   const topics = await runInCoordinationSession(call, async (zk) => {
-    const marks = await readStoreGenerationMarks(zk, path.store(database.storeId));
+    const marks = await readRecordedStoreGenerations(zk, path.store(database.storeId));
     const generations = await Promise.all(marks.map(({ server }) => database.generation(server)));
     const isBehind = marks.some(({ generation }, index) => (generations[index] ?? 0) < generation);
     const accepted = await database.acceptLoss({ ofAll: isBehind });

@@ -12,7 +12,7 @@ import { connectionSettings } from "../../src/coordination/settings/coordination
 import { textType } from "../../src/base/config/value_types.ts";
 import type { CommandCall } from "../command.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { findMisplacedFlag, type OperationFlagUse } from "./misplaced_flag.ts";
+import { findMisplacedFlag, type OperationsOfFlag } from "./misplaced_flag.ts";
 
 export const pubsubServerCommandSettings = {
   ...pubsubServerSettings,
@@ -54,7 +54,7 @@ export type PubsubServerCall = CommandCall<typeof pubsubServerCommandSettings>;
  * The operations that have each flag, by setting name; the operation "" runs the server. Values that were not given as
  * flags are not checked.
  */
-const flagOperations: Readonly<Record<string, OperationFlagUse>> = {
+const flagOperations: Readonly<Record<string, OperationsOfFlag>> = {
   to: { flag: "--to", of: ["move", "drain"] },
   topics: { flag: "--topics", of: ["ls"] },
   dryRun: { flag: "--dry-run", of: ["move", "drain", "rebalance"] },

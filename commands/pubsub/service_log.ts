@@ -4,7 +4,7 @@ import { endProcessBySignal, stopSignals } from "../../src/base/process/supervis
 import type { Clock } from "../../src/base/support/clock.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
-import { logStopRequest, TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
+import { stopRequestLogger, TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 
 /** Opens the log of a server or proxy. `values` are the values of `logSettings`, and --quiet. */
@@ -32,9 +32,12 @@ export function serviceProblemLogger(log: Log): (thrown: unknown) => void {
 /**
  * Listens for the signals that stop a service. The first signal makes it finish its requests; the second one ends it.
  */
-export function openPubsubServiceStop(log: Log, signals: readonly NodeJS.Signals[] = stopSignals): TwoStageStop {
-  const onFirst = logStopRequest(log, "finishing requests; a second signal ends it immediately");
-  return new TwoStageStop({ signals, onFirst, onSecond: (signal) => void endProcessBySignal(signal) });
+export function openPubsubServiceStop(
+  log: Log,
+  signals: readonly NodeJS.Signals[] = stopSignals,
+): TwoStageStopListener {
+  const onFirst = stopRequestLogger(log, "finishing requests; a second signal ends it immediately");
+  return new TwoStageStopListener({ signals, onFirst, onSecond: (signal) => void endProcessBySignal(signal) });
 }
 
 const checkEveryMs = 500;

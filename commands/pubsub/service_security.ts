@@ -4,7 +4,7 @@ import { formatCurveKey } from "../../src/protocols/zeromq/curve_certificate.ts"
 import { readCurvePublicKey, readCurveSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions, curveListenOptions } from "../../src/protocols/zeromq/curve_security.ts";
 import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
-import { BatonError, errorReason } from "../../src/base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../src/base/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
 import { decodeUtf8 } from "../../src/base/support/text.ts";
 
@@ -78,7 +78,7 @@ function readTextFile(file: string): string {
   try {
     bytes = readFileSync(file);
   } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read ${file}: ${errorReason(thrown)}`, { cause: thrown });
+    throw new BatonError("CONFIG", `Cannot read ${file}: ${systemCallErrorReason(thrown)}`, { cause: thrown });
   }
   return decodeUtf8(bytes, file);
 }

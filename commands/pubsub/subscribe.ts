@@ -4,7 +4,7 @@ import { durationType, integerType, textType } from "../../src/base/config/value
 import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
@@ -12,7 +12,12 @@ import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { checkClientGetOptions, type ClientGetRun, requestUntilProxyResponds, runClientGet } from "./client_get.ts";
 import { addNextStepToErrors } from "./client_next_step.ts";
-import { connectionSettingsWithDefaultId, defaultClientId, openClientState, openRequester } from "./open_client.ts";
+import {
+  connectionSettingsWithDefaultId,
+  defaultClientId,
+  openClientState,
+  openPubsubRequester,
+} from "./open_client.ts";
 
 const subscribeSettings = {
   exec: flagSetting("--exec", textType("line"), {
@@ -94,8 +99,8 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
     target: { operation: "subscribe", topic },
   } as const;
   checkClientGetOptions(getting);
-  await using requester = openRequester(call);
-  using stop = new StopRequest();
+  await using requester = openPubsubRequester(call);
+  using stop = new StopRequestListener();
   const { signal } = stop;
   using state = await openClientState(call, { id, topic, signal });
   const client = new PubsubClientSession(state, requester);

@@ -8,7 +8,11 @@ import { printJson } from "../../src/base/terminal/io.ts";
 import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { manageTopic, type ManageTopicRequest, type ManageTopicResult } from "../../src/pubsub/admin/manage_topic.ts";
+import {
+  type ManageTopicRequest,
+  type ManageTopicResult,
+  requestTopicAction,
+} from "../../src/pubsub/admin/manage_topic.ts";
 import { readServerOverview } from "../../src/pubsub/admin/server_overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../../src/pubsub/store/operations/topic_details.ts";
@@ -23,7 +27,7 @@ import type {
   PubsubTopicShowJson,
 } from "../json_shapes/pubsub_shapes.ts";
 import { topicsTable } from "../../src/base/terminal/row_tables.ts";
-import { topicDetailsRow, topicRows } from "../../src/pubsub/view/overview_rows.ts";
+import { makeTopicDetailsRow, makeTopicListRows } from "../../src/pubsub/view/overview_rows.ts";
 import { readPubsubServiceSecurity } from "./service_security.ts";
 
 export const pubsubTopicCommandSettings = {
@@ -99,7 +103,7 @@ function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
 async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
   const { values, io } = call;
   const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
-  const topics = topicRows(servers);
+  const topics = makeTopicListRows(servers);
   if (values.json) {
     printJson<PubsubTopicListJson>(io, { version: 1, topics });
     return exitCodes.SUCCESS;
@@ -113,7 +117,7 @@ async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode
   const { values, io } = call;
   const { owner, value } = await sendManageTopicRequest(call, { topic, action: "show" });
   const details = value as TopicDetails;
-  const row = topicDetailsRow(topic, owner, details);
+  const row = makeTopicDetailsRow(topic, owner, details);
   if (values.json) {
     printJson<PubsubTopicShowJson>(io, { version: 1, ...row });
     return exitCodes.SUCCESS;
@@ -166,13 +170,13 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
 
 type ManageCall = Pick<PubsubTopicCall, "io" | "sources" | "names"> & { readonly values: PubsubTopicCall["values"] };
 
-/** Sends an operator's request about a topic. Throws the errors of `manageTopic`. */
+/** Sends an operator's request about a topic. Throws the errors of `requestTopicAction`. */
 export async function sendManageTopicRequest(
   call: ManageCall,
   question: ManageTopicRequest,
 ): Promise<ManageTopicResult> {
   const socket = readPubsubServiceSecurity({ pubsubKey: call.values.pubsubKey })?.internalDialOptions;
   const options = { clock: systemClock(), withinMs: responseMsMax, socket };
-  const ask = (zk: ZooKeeper) => manageTopic(zk, new PubsubPath(call.values.root), question, options);
+  const ask = (zk: ZooKeeper) => requestTopicAction(zk, new PubsubPath(call.values.root), question, options);
   return await runInCoordinationSession(call as PubsubTopicCall, ask);
 }

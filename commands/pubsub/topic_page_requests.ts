@@ -3,18 +3,18 @@
  * target, so that an outdated page changes nothing.
  */
 import { BatonError } from "../../src/base/errors.ts";
-import { textIn } from "../../src/base/http/body_fields.ts";
+import { requireTextField } from "../../src/base/http/body_fields.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
+import { requestTopicAction } from "../../src/pubsub/admin/manage_topic.ts";
 import { drainServer, moveTopics, type RequestedTopicMove } from "../../src/pubsub/admin/move_topics.ts";
 import { readAnnouncement, setServerDraining } from "../../src/pubsub/ownership/announcements.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../../src/pubsub/store/operations/topic_details.ts";
-import { topicDetailsRow } from "../../src/pubsub/view/overview_rows.ts";
-import type { PageAction, PageAnswer, PageContext, PageRequests } from "../product.ts";
+import { makeTopicDetailsRow } from "../../src/pubsub/view/overview_rows.ts";
+import type { PageAnswer, PageContext, ReadUiActionRequest, UiPageRequests } from "../product.ts";
 
 interface TopicsPlace {
   readonly path: PubsubPath;
@@ -23,7 +23,7 @@ interface TopicsPlace {
 
 const topicMsMax = 5000;
 
-export function pubsubRequests(place: TopicsPlace): PageRequests {
+export function pubsubPageRequests(place: TopicsPlace): UiPageRequests {
   return {
     answers: { "/topic": topicAnswer(place) },
     actions: { drain: drainAction(place), move: moveAction(place) },
@@ -35,13 +35,13 @@ const topicAnswer = ({ path, socket }: TopicsPlace): PageAnswer => async (query,
   const topic = query.get("topic") ?? "";
   if (topic === "") throw new HttpError(400, `"topic" is missing\n`);
   const options = { clock, withinMs: topicMsMax, socket, signal };
-  const { owner, value } = await manageTopic(session, path, { topic, action: "show" }, options);
-  return { ...topicDetailsRow(topic, owner, value as TopicDetails), at: new Date().toISOString() };
+  const { owner, value } = await requestTopicAction(session, path, { topic, action: "show" }, options);
+  return { ...makeTopicDetailsRow(topic, owner, value as TopicDetails), at: new Date().toISOString() };
 };
 
-const drainAction = (place: TopicsPlace): PageAction => (body, context) => {
-  const server = textIn(body, "server");
-  const endpoint = textIn(body, "endpoint");
+const drainAction = (place: TopicsPlace): ReadUiActionRequest => (body, context) => {
+  const server = requireTextField(body, "server");
+  const endpoint = requireTextField(body, "endpoint");
   const isUndone = body["undo"] === true;
   const { path } = place;
   return {
@@ -70,10 +70,10 @@ const drainAction = (place: TopicsPlace): PageAction => (body, context) => {
   };
 };
 
-const moveAction = (place: TopicsPlace): PageAction => (body, context) => {
-  const topic = textIn(body, "topic");
-  const to = textIn(body, "to");
-  const owner = textIn(body, "owner");
+const moveAction = (place: TopicsPlace): ReadUiActionRequest => (body, context) => {
+  const topic = requireTextField(body, "topic");
+  const to = requireTextField(body, "to");
+  const owner = requireTextField(body, "owner");
   const { epoch } = body;
   if (typeof epoch !== "number") throw new HttpError(400, `"epoch" must be a number\n`);
   return {

@@ -11,7 +11,7 @@ import { lacksProcessor, startProcessorHint } from "./processor_hint.ts";
 import { mayBeStored } from "../../src/retry/queue/stored_message.ts";
 import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
-import { type CallCall, callSettings } from "./call_options.ts";
+import { callSettings, type RetryCallCommandCall } from "./call_options.ts";
 import { type FirstTryResult, tryCommand } from "./first_try.ts";
 import { checkHttpOptions } from "./http_options.ts";
 import { readBody } from "./read_body.ts";
@@ -56,7 +56,7 @@ export const retryCallCommand = defineCommand({
   run: runCall,
 });
 
-async function runCall(call: CallCall): Promise<ExitCode> {
+async function runCall(call: RetryCallCommandCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const location = readStoreLocation(values, sources);
   const rules = readStoreRules(values, sources);
@@ -84,7 +84,7 @@ async function runCall(call: CallCall): Promise<ExitCode> {
  * rejects.
  */
 async function settleTry(
-  { values, io }: CallCall,
+  { values, io }: RetryCallCommandCall,
   { head, what, how, outcome, retryAfterMs, code, mayStillRun = false, isCut = false }: FirstTryResult,
   { body, name, store }: {
     readonly body: Uint8Array;
@@ -133,7 +133,7 @@ function notStored(code: ExitCode): ExitCode | null {
   return code === exitCodes.BUSY ? exitCodes.IO : null;
 }
 
-async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise<FirstTryResult>> {
+async function firstTryOf(call: RetryCallCommandCall): Promise<(body: Uint8Array) => Promise<FirstTryResult>> {
   const { values: { url }, names, command, sources } = call;
   const rules = readRetryRules(call.values, sources, { exits: url === undefined, statuses: url !== undefined });
   checkHttpOptions("call", url, sources.flags);

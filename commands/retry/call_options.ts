@@ -37,4 +37,4 @@ export const callSettings = {
   ...retryLimitSettings,
 } satisfies SettingTable;
 
-export type CallCall = CommandCall<typeof callSettings>;
+export type RetryCallCommandCall = CommandCall<typeof callSettings>;

@@ -11,7 +11,7 @@ import { inspectSettings, openStoreToRead, parseWhere, refuseNames, whereFlag } 
 import { BatonError } from "../../src/base/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/message_life.ts";
 import { refusalReason } from "../../src/retry/queue/store_methods.ts";
-import { changeEach, changeWaiting, type MessageChanges } from "../../src/retry/queue/change_messages.ts";
+import { changeMessagesById, changeWaiting, type MessageChanges } from "../../src/retry/queue/change_messages.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
 
@@ -78,16 +78,16 @@ export const retryResumeCommand = defineCommand({
 async function changeMessages(call: ChangeCall, kind: "retry" | "cancel"): Promise<ExitCode> {
   const { values, names } = call;
   const where = parseWhere(values.where);
-  checkSelection(call, kind);
+  checkMessageSelection(call, kind);
   await using store = await openStoreToRead(call);
-  if (!values.all) return printChanges(call, await changeEach(store, names, kind), kind);
+  if (!values.all) return printChanges(call, await changeMessagesById(store, names, kind), kind);
   using progress = new ProgressLine(call, { noun: "message", verb: changeResultWords[kind], total: null });
   const changed = await changeWaiting(store, where, kind, (count) => progress.add(count));
   return printChanges(call, { changed, refused: [] }, kind);
 }
 
 /** Throws USAGE unless the user gives either ids or --all. */
-export function checkSelection({ values, names }: ChangeCall, word: string): void {
+export function checkMessageSelection({ values, names }: ChangeCall, word: string): void {
   if (values.all && names.length > 0) throw new BatonError("USAGE", `${word} takes ids or --all, not both`);
   if (!values.all && names.length === 0) throw new BatonError("USAGE", `${word} takes ids of messages, or --all`);
   if (!values.all && values.where !== undefined) throw new BatonError("USAGE", "--where needs --all");

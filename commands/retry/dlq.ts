@@ -4,11 +4,11 @@ import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../src/base/config/value_types.ts";
 import { type CommandCall, defineCommand, findGivenFlag } from "../command.ts";
 import { inspectSettings, limitFlag, openStoreToRead, parseWhere, whereFlag } from "./inspect_options.ts";
-import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { deadLetterLine } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { parseRate, type Rate } from "../../src/retry/queue/rate_limit.ts";
-import { changeEach, purgeAll, redriveAll } from "../../src/retry/queue/change_messages.ts";
+import { changeMessagesById, purgeDeadLetters, redriveDeadLetters } from "../../src/retry/queue/change_messages.ts";
 import type { CommandStore, MessageConditions, StoreMethods } from "../../src/retry/queue/store_methods.ts";
 import type { ClaimedMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
@@ -17,7 +17,7 @@ import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { chooseProgressForm, ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
-import { checkSelection, printChanges } from "./control.ts";
+import { checkMessageSelection, printChanges } from "./control.ts";
 import { listMessages, showMessage } from "./inspect.ts";
 
 export const dlqSettings = {
@@ -101,16 +101,16 @@ export async function runDlq(call: DlqCall): Promise<ExitCode> {
 
 async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Promise<ExitCode> {
   const { values, names } = call;
-  checkSelection(call, `dlq ${kind}`);
+  checkMessageSelection(call, `dlq ${kind}`);
   const where = parseWhere(values.where);
   const rate = values.rate === undefined ? null : parseRate(values.rate);
   await using store = await openStoreToRead(call);
-  if (!values.all) return printChanges(call, await changeEach(store, names, kind), kind);
+  if (!values.all) return printChanges(call, await changeMessagesById(store, names, kind), kind);
   if (kind === "redrive") {
     return printChanges(call, { changed: await redriveWithProgress(call, store, where, rate), refused: [] }, kind);
   }
   using progress = new ProgressLine(call, { noun: "message", verb: "purged", total: null });
-  const changed = await purgeAll(store, where, (count) => progress.add(count));
+  const changed = await purgeDeadLetters(store, where, (count) => progress.add(count));
   return printChanges(call, { changed, refused: [] }, kind);
 }
 
@@ -120,11 +120,11 @@ async function redriveWithProgress(
   where: MessageConditions,
   rate: Rate | null,
 ): Promise<number> {
-  using stop = new StopRequest();
+  using stop = new StopRequestListener();
   const total = chooseProgressForm(call) === null ? null : await store.read("countRedrivable", where);
   using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
   const onRedriven = (count: number) => progress.add(count);
-  return await redriveAll(store, where, { rate, clock: systemClock(), signal: stop.signal, onRedriven });
+  return await redriveDeadLetters(store, where, { rate, clock: systemClock(), signal: stop.signal, onRedriven });
 }
 
 async function exportAll(call: DlqCall): Promise<ExitCode> {

@@ -1,14 +1,14 @@
 /** The first try of `baton retry-processor call --url`: sends a request. */
-import { StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { errorMessage } from "../../src/base/errors.ts";
-import type { BackendResponse } from "../../src/base/http/http_client.ts";
+import type { HttpClientResponse } from "../../src/base/http/http_client.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
 import { readRetryAfter } from "../../src/retry/targets/http_target.ts";
-import { isFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
+import { isRedirectionFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import { StdoutReaderGone } from "../../src/base/terminal/io.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import type { CallCall } from "./call_options.ts";
+import type { RetryCallCommandCall } from "./call_options.ts";
 import type { FirstTryResult } from "./first_try.ts";
 import { openHttpClient } from "./http_options.ts";
 
@@ -20,7 +20,7 @@ const denied: ReadonlySet<number> = new Set([401, 403, 407]);
  * TLS files.
  */
 export function makeUrlTry(
-  call: CallCall,
+  call: RetryCallCommandCall,
   url: string,
   rules: RetryRules,
 ): (body: Uint8Array) => Promise<FirstTryResult> {
@@ -34,12 +34,12 @@ export function makeUrlTry(
   return async (body) => {
     using _client = client;
     const head = { kind: "http", ...target, method, headers } as const;
-    using stop = new StopRequest();
+    using stop = new StopRequestListener();
     const { signal } = stop;
     const result = await client.send({ ...target, method, headers, body }, {
       timeoutMs: values.retryAttemptTimeout,
       signal,
-      mayFollow: (status) => isFollowed(status, rules, values.follow),
+      mayFollow: (status) => isRedirectionFollowed(status, rules, values.follow),
     });
     const isInterrupted = () => signal.aborted && isInterruption(signal.reason);
     if (result.kind === "responded") {
@@ -78,7 +78,11 @@ function isInterruption(reason: unknown): boolean {
  * Prints the response as it arrives. Returns why it is incomplete, or null if it is complete. Only the status decides
  * what happens to the message.
  */
-async function printBody({ body }: BackendResponse, io: CallCall["io"], signal: AbortSignal): Promise<string | null> {
+async function printBody(
+  { body }: HttpClientResponse,
+  io: RetryCallCommandCall["io"],
+  signal: AbortSignal,
+): Promise<string | null> {
   const chunks = body[Symbol.asyncIterator]();
   for (;;) {
     let next: IteratorResult<Uint8Array>;

@@ -3,7 +3,11 @@ import { closeSync } from "node:fs";
 import process from "node:process";
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
 import { LocalLease } from "../../src/base/process/local_lease.ts";
-import { processSignals, StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import {
+  ownSignalSource,
+  StoppedBySignal,
+  StopRequestListener,
+} from "../../src/base/process/supervise/signal_source.ts";
 import { superviseChild } from "../../src/base/process/supervise/supervise_child.ts";
 import { stderrSentencePrinter } from "../../src/base/terminal/io.ts";
 import { startGuard } from "../../src/base/process/guard/guard.ts";
@@ -15,8 +19,8 @@ import { openMessageBodyFile } from "../../src/base/process/spawn/unnamed_file.t
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { type ExitCode, toExitCode } from "../../src/base/exit_codes.ts";
 import { signalToMirror } from "../../src/coordination/job/lock_ending.ts";
-import { leftoversMessage } from "../../src/base/process/supervise/leftovers.ts";
-import type { CallCall } from "./call_options.ts";
+import { leftoverProcessesMessage } from "../../src/base/process/supervise/leftovers.ts";
+import type { RetryCallCommandCall } from "./call_options.ts";
 
 export interface FirstTryResult {
   /** The data that is stored with the body if the try failed. */
@@ -44,7 +48,7 @@ const guardMs = 100 * 365 * 86_400_000;
 const interruptions: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
 
 export async function tryCommand(
-  call: CallCall,
+  call: RetryCallCommandCall,
   command: readonly string[],
   { body, rules }: { readonly body: Uint8Array; readonly rules: RetryRules },
 ): Promise<FirstTryResult> {
@@ -64,13 +68,13 @@ export async function tryCommand(
 }
 
 async function runCommandOnce(
-  { values, io }: CallCall,
+  { values, io }: RetryCallCommandCall,
   command: readonly string[],
   body: Uint8Array,
 ): Promise<ChildOutcome> {
   const clock = systemClock();
-  const signals = processSignals();
-  using stop = new StopRequest(signals);
+  const signals = ownSignalSource();
+  using stop = new StopRequestListener(signals);
   const reads = !values.noStdin && !io.stdinIsTerminal;
   const input = reads ? openMessageBodyFile(body) : null;
   try {
@@ -88,7 +92,7 @@ async function runCommandOnce(
       maxHoldMs: values.retryAttemptTimeout,
       foreground: "auto",
       onEvent(event) {
-        const leftovers = leftoversMessage(event, "command");
+        const leftovers = leftoverProcessesMessage(event, "command");
         if (leftovers !== null && !values.quiet) io.err(`baton: ${leftovers}\n`);
       },
       signal: stop.signal,

@@ -1,10 +1,10 @@
 /** Options of commands that send messages by HTTP. */
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
-import { textType, toggleType, type ValueType } from "../../src/base/config/value_types.ts";
+import { type SettingValueType, textType, toggleType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { HttpClient } from "../../src/base/http/http_client.ts";
-import { chooseProxy } from "../../src/base/http/proxy_choice.ts";
+import { chooseHttpProxy } from "../../src/base/http/proxy_choice.ts";
 import type { HttpRequestTarget } from "../../src/base/http/request_target.ts";
 import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
@@ -32,7 +32,7 @@ export const httpClientSettings = {
 } satisfies SettingTable;
 
 /** Each flag is one header. Commas and spaces in its value are kept. */
-const headersType: ValueType<readonly string[]> = {
+const headersType: SettingValueType<readonly string[]> = {
   placeholder: "name:value",
   fileType: "strings",
   joint: "\0",
@@ -86,6 +86,6 @@ export function openHttpClient(
     at: (name, act) => addOriginToErrors(settingNames[name], httpClientSettings[settingNames[name]], sources, act),
     warn: (text) => log("warning", "tls", text),
   });
-  for (const { origin } of places) chooseProxy(origin, io.env);
+  for (const { origin } of places) chooseHttpProxy(origin, io.env);
   return new HttpClient({ clock: systemClock(), env: io.env, tls: () => tls.current() });
 }

@@ -17,11 +17,11 @@ import {
   showSettings,
 } from "./inspect_options.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { PartProgress, type ProgressCall, progressSettings } from "../../src/base/terminal/progress.ts";
+import { BlockingWorkProgress, type ProgressCall, progressSettings } from "../../src/base/terminal/progress.ts";
 import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
-import { base64, headJson, messageRow } from "../../src/retry/dead_letters/dead_letter_record.ts";
+import { encodeBase64, headJson, makeListedMessageRow } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { configuredRedaction, redactHead, redactText } from "../../src/retry/dead_letters/redaction.ts";
 import type { RetryVerifyReport } from "../../src/retry/queue/store_methods.ts";
 import { type StoreLocation, verifyStoreAt } from "../../src/retry/queue/open_retry_store.ts";
@@ -110,7 +110,12 @@ export async function listMessages(call: ListCall): Promise<ExitCode> {
     );
   }
   if (values.json) {
-    printJson<RetryListJson>(io, { version: 1, name, messages: messages.map((one) => messageRow(one, name)), more });
+    printJson<RetryListJson>(io, {
+      version: 1,
+      name,
+      messages: messages.map((one) => makeListedMessageRow(one, name)),
+      more,
+    });
     return exitCodes.SUCCESS;
   }
   const nowMs = Date.now();
@@ -142,9 +147,9 @@ export async function showMessage(call: ShowCall): Promise<ExitCode> {
   }
   const result: RetryShowJson = {
     version: 1,
-    ...messageRow({ ...message, error: redactText(message.error, redaction) }, name),
+    ...makeListedMessageRow({ ...message, error: redactText(message.error, redaction) }, name),
     ...headJson(message.head && redactHead(message.head, redaction)),
-    body: body === undefined ? null : base64(body),
+    body: body === undefined ? null : encodeBase64(body),
   };
   if (values.json) printJson(io, result);
   else {
@@ -212,7 +217,7 @@ export async function verifyStore(call: CommandCall<typeof verifySettings>): Pro
 }
 
 async function verifyWithProgress(call: ProgressCall, location: StoreLocation): Promise<RetryVerifyReport> {
-  using progress = new PartProgress(call);
+  using progress = new BlockingWorkProgress(call);
   return await verifyStoreAt(location, progress);
 }
 

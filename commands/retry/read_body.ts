@@ -7,7 +7,7 @@ import { unreadableInputError } from "../input_files.ts";
 const readBytes = 256 << 10;
 
 /** Reads a file, or stdin if `path` is null. A chunk is only valid until the next one. Throws IO. */
-export async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
+export async function* readInputChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
   if (path === null && wasStdinClosedAtStart()) {
     const why =
       "it was closed when baton was started; use a file, or </dev/null for an empty message (call also has --no-stdin)";
@@ -28,7 +28,7 @@ export async function* readChunks(path: string | null): AsyncGenerator<Uint8Arra
 export async function readBody(path: string | null, bytesMax: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of readChunks(path)) {
+  for await (const chunk of readInputChunks(path)) {
     bytes += chunk.byteLength;
     if (bytes > bytesMax) {
       const what = path ?? "stdin";

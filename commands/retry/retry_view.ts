@@ -1,13 +1,13 @@
 /** Shows message stores in the view and on its page. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
-import type { ProcessKind } from "../../src/base/rows/process_row.ts";
+import type { MetricsProcessKind } from "../../src/base/rows/process_row.ts";
 import {
   retryProcessorSettings,
   retryRedactSettings,
   retryStoreSettings,
 } from "../../src/retry/settings/retry_settings.ts";
 import type { FoundStores } from "../../src/retry/view/found_stores.ts";
-import { defineView, type RowSource, type ViewCall, withoutFlag } from "../product.ts";
+import { defineView, type ProductViewCall, type RowSource, withoutFlag } from "../product.ts";
 
 const settings = {
   retryName: retryStoreSettings.retryName,
@@ -15,7 +15,7 @@ const settings = {
   retryMetricsListen: withoutFlag(retryProcessorSettings.retryMetricsListen),
 } satisfies SettingTable;
 
-const retryProcess: ProcessKind = {
+const retryProcess: MetricsProcessKind = {
   process: "retry",
   prefix: "baton_retry_",
   counters: { tries_total: { what: "tries", label: "state" } },
@@ -28,14 +28,14 @@ export const retryView = defineView({
   pageSettings: retryRedactSettings,
   processes: [retryProcess],
   metricsAddresses: ({ retryMetricsListen }) => [retryMetricsListen],
-  async open(call: ViewCall<typeof settings>) {
+  async open(call: ProductViewCall<typeof settings>) {
     const { FoundStores } = await import("../../src/retry/view/found_stores.ts");
     return storeSource(new FoundStores(call));
   },
   async page({ values, sources }, source) {
-    const { retryRequests } = await import("./store_page_requests.ts");
+    const { retryPageRequests } = await import("./store_page_requests.ts");
     const { configuredRedaction } = await import("../../src/retry/dead_letters/redaction.ts");
-    return retryRequests((source as StoreSource).stores, configuredRedaction(values, sources));
+    return retryPageRequests((source as StoreSource).stores, configuredRedaction(values, sources));
   },
 });
 

@@ -5,8 +5,8 @@ import { type CommandCall, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
 import { JobTable } from "../../src/base/process/proc/job_table.ts";
-import { processSignals } from "../../src/base/process/supervise/signal_source.ts";
-import { logStopRequest, TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
+import { ownSignalSource } from "../../src/base/process/supervise/signal_source.ts";
+import { stopRequestLogger, TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { onAbort } from "../../src/base/support/abort.ts";
 import { type CommandGuard, startGuard } from "../../src/base/process/guard/guard.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -15,10 +15,14 @@ import type { HttpClient } from "../../src/base/http/http_client.ts";
 import type { HttpRequestTarget } from "../../src/base/http/request_target.ts";
 import type { RetryRules } from "../../src/retry/targets/outcome.ts";
 import { HttpTarget, type HttpTargetOptions } from "../../src/retry/targets/http_target.ts";
-import { ownTarget, type Target } from "../../src/retry/targets/target.ts";
+import { perMessageTarget, type Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../src/base/exit_codes.ts";
-import { checkListenAddress, planStatusPage, refuseOpenSockets } from "../../src/base/config/listen_address.ts";
+import {
+  checkListenAddress,
+  planStatusPageSocket,
+  refuseUnprotectedSockets,
+} from "../../src/base/config/listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
 import { checkHttpOptions, httpRequestSettings, openHttpClient } from "./http_options.ts";
 import { openTopicClients, processorSettings } from "./processor_options.ts";
@@ -135,7 +139,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   checkOptions(call);
   const { exec, topic, once, untilEmpty } = values;
   checkListenAddress("retryMetricsListen", runSettings.retryMetricsListen, values.retryMetricsListen, sources);
-  refuseOpenSockets(planStatusPage(values.retryMetricsListen), values.retryInsecure);
+  refuseUnprotectedSockets(planStatusPageSocket(values.retryMetricsListen), values.retryInsecure);
   const location = readStoreLocation(values, sources);
   const { log: format, quiet, verbose } = values;
   const log = createProcessLog(io, { who: "baton retry-processor", format, quiet, verbose });
@@ -162,7 +166,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     await using processor = await StoreProcessor.open(options);
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
     const what = "stopping after the tries in flight; a second signal stops them immediately";
-    using stop = new TwoStageStop({ signals: stopSignals, onFirst: logStopRequest(log, what) });
+    using stop = new TwoStageStopListener({ signals: stopSignals, onFirst: stopRequestLogger(log, what) });
     for (const request of [stop.finish, stop.now]) onAbort(request, () => processor.stop());
     await processor.run(() => reportStart(processor.store, { location, log: reportsRun ? log : null, warn: log }));
     if (until !== "stopped" && reportsRun) await reportWaiting(processor.store, log);
@@ -258,7 +262,7 @@ interface TargetParts {
 function targetOf(call: RunCall, storeName: string, parts: TargetParts): Target {
   if (parts.backend !== null) return httpTarget(call, parts);
   const commands = commandTarget(call, storeName, parts);
-  return call.values.exec === undefined ? ownTarget(commands, httpTarget(call, parts)) : commands;
+  return call.values.exec === undefined ? perMessageTarget(commands, httpTarget(call, parts)) : commands;
 }
 
 function commandTarget({ values }: RunCall, storeName: string, { guard, log, rules }: TargetParts): Target {
@@ -273,7 +277,7 @@ function commandTarget({ values }: RunCall, storeName: string, { guard, log, rul
     guard,
     jobTable: new JobTable(),
     clock: systemClock(),
-    hangUpIgnored: processSignals().hangUpIgnored,
+    hangUpIgnored: ownSignalSource().hangUpIgnored,
     onUnstoppable: (id, what) =>
       log("error", "unstoppable", `the command for message ${id} ${what}; the message is kept until that has ended`),
     onNoCommand() {

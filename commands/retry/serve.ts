@@ -20,9 +20,9 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import {
   checkListenAddress,
-  parseListenFlag,
-  planStatusPage,
-  refuseOpenSockets,
+  parseListenAddressFlag,
+  planStatusPageSocket,
+  refuseUnprotectedSockets,
 } from "../../src/base/config/listen_address.ts";
 import { openStoreOnly, type ProxyService, serveUntilStopped } from "../../src/retry/http_proxy/proxy_service.ts";
 import { RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
@@ -34,7 +34,7 @@ import type { Log } from "../../src/base/support/log.ts";
 import { readRequestMemory, readRetryRules, readStoreRules } from "../../src/retry/processor/retry_rules.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
-import { socketReach } from "../../src/base/sockets/socket_reach.ts";
+import { describeWhoReachesSocket } from "../../src/base/sockets/socket_reach.ts";
 
 const serveSettings = {
   ...retryStoreSettings,
@@ -135,11 +135,14 @@ function checkOptions({ values, names }: ServeCall): HttpRequestTarget {
 async function runServe(call: ServeCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const backend = checkOptions(call);
-  const address = parseListenFlag(values.listen);
+  const address = parseListenAddressFlag(values.listen);
   const { retryMetricsListen } = retryProcessorSettings;
   checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
-  const sockets = [{ address, protection: null, isProtected: false }, ...planStatusPage(values.retryMetricsListen)];
-  refuseOpenSockets(sockets, values.retryInsecure);
+  const sockets = [
+    { address, protection: null, isProtected: false },
+    ...planStatusPageSocket(values.retryMetricsListen),
+  ];
+  refuseUnprotectedSockets(sockets, values.retryInsecure);
   const location = readStoreLocation(values, sources);
   const memoryBytes = readRequestMemory(values, sources);
   const log = createProcessLog(io, {
@@ -180,7 +183,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     const where = formatAddress(bound);
     const facts = { listen: where, pid: process.pid };
     const sentence = `serves ${backend.origin}${backend.path} at ${where}, stores in ${location.where}, for ${
-      socketReach(bound, false)
+      describeWhoReachesSocket(bound, false)
     }`;
     log("info", "serving", sentence, facts);
   };

@@ -1,21 +1,21 @@
 /** Answers requests of the page about message stores, which list, show, redrive and drop dead letters. */
 import { BatonError } from "../../src/base/errors.ts";
-import { textIn } from "../../src/base/http/body_fields.ts";
+import { requireTextField } from "../../src/base/http/body_fields.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
-import type { MessagePage } from "../../src/base/rows/store_row.ts";
+import type { MessageListPage } from "../../src/base/rows/store_row.ts";
 import { isJsonObject, type JsonFields } from "../../src/base/support/json_fields.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
-import { instantOrNull, messageRow } from "../../src/retry/dead_letters/dead_letter_record.ts";
+import { formatUtcTimeOrNull, makeListedMessageRow } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { type Redaction, redactText } from "../../src/retry/dead_letters/redaction.ts";
 import type { MessageFilter } from "../../src/retry/queue/store_methods.ts";
 import type { FoundStore, FoundStores } from "../../src/retry/view/found_stores.ts";
-import type { PageAction, PageAnswer, PageRequests } from "../product.ts";
+import type { PageAnswer, ReadUiActionRequest, UiPageRequests } from "../product.ts";
 
 /** Maximum number of dead letters on a page and in one action. */
 const lettersMax = 100;
 const bodyBytesMax = 64 << 10;
 
-export function retryRequests(stores: FoundStores, redaction: Redaction): PageRequests {
+export function retryPageRequests(stores: FoundStores, redaction: Redaction): UiPageRequests {
   return {
     answers: { "/dead": deadLettersAnswer(stores, redaction), "/body": bodyAnswer(stores) },
     actions: { redrive: letterAction(stores, "redrive"), drop: letterAction(stores, "purge") },
@@ -41,8 +41,8 @@ const deadLettersAnswer = (stores: FoundStores, redaction: Redaction): PageAnswe
   };
   const found = await store.read("list", filter, { afterSeq: Number(after), max: lettersMax + 1 });
   const shown = found.slice(0, lettersMax);
-  const page: MessagePage = {
-    messages: shown.map((one) => messageRow({ ...one, error: redactText(one.error, redaction) }, name)),
+  const page: MessageListPage = {
+    messages: shown.map((one) => makeListedMessageRow({ ...one, error: redactText(one.error, redaction) }, name)),
     next: found.length > lettersMax ? shown.at(-1)?.seq ?? null : null,
   };
   return page;
@@ -56,8 +56,8 @@ const bodyAnswer = (stores: FoundStores): PageAnswer => async (query) => {
 };
 
 /** Redrives or drops dead letters, except those that were tried again after the page was shown. */
-const letterAction = (stores: FoundStores, change: "redrive" | "purge"): PageAction => (body) => {
-  const folder = textIn(body, "store");
+const letterAction = (stores: FoundStores, change: "redrive" | "purge"): ReadUiActionRequest => (body) => {
+  const folder = requireTextField(body, "store");
   const letters = lettersIn(body);
   const found = stores.at(folder);
   if (found === null) throw new HttpError(409, "The page is old: there is no such store now; nothing was done\n");
@@ -70,7 +70,7 @@ const letterAction = (stores: FoundStores, change: "redrive" | "purge"): PageAct
       let changed = 0;
       for (const { id, lastAt } of letters) {
         const now = await store.read("show", id);
-        if (now?.state !== "dead" || instantOrNull(now.lastMs) !== lastAt) continue;
+        if (now?.state !== "dead" || formatUtcTimeOrNull(now.lastMs) !== lastAt) continue;
         if (await store.call("change", id, change, Date.now()) === null) changed++;
       }
       const rest = letters.length - changed;
@@ -91,6 +91,6 @@ function lettersIn(body: JsonFields): { readonly id: string; readonly lastAt: st
   return letters.map((letter: unknown) => {
     const { last_at: lastAt = null, ...fields } = isJsonObject(letter) ? letter : {};
     if (lastAt !== null && typeof lastAt !== "string") throw new HttpError(400, `"last_at" must be a text or null\n`);
-    return { id: textIn(fields, "id"), lastAt };
+    return { id: requireTextField(fields, "id"), lastAt };
   });
 }

@@ -9,10 +9,10 @@ import { textType, toggleType } from "../../src/base/config/value_types.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { resolve } from "node:path";
-import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { splitInputItems } from "../../src/pubsub/client/split_items.ts";
+import { splitInputIntoMessages } from "../../src/pubsub/client/split_items.ts";
 import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
 import { MessageSubmission } from "../../src/retry/queue/message_submission.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
@@ -20,7 +20,7 @@ import { countWithNoun } from "../../src/base/support/text.ts";
 import { throwIfAborted } from "../../src/base/support/abort.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
 import { requireInputFile } from "../input_files.ts";
-import { readBody, readChunks } from "./read_body.ts";
+import { readBody, readInputChunks } from "./read_body.ts";
 import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
@@ -85,7 +85,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
     argv: command,
     cwd: command === null ? null : process.cwd(),
   };
-  using stop = new StopRequest();
+  using stop = new StopRequestListener();
   const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;
   await using store = await openServiceStore(location, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
   const bytesMax = values.retryMaxBody;
@@ -110,7 +110,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   const progress = new ProgressLine(call, { noun: "message", verb: "stored", total: null });
   const lines = new MessageSubmission(store, { makeMessage, onStored: (count) => progress.add(count) });
   try {
-    for await (const items of splitInputItems(readChunks(path), newline)) {
+    for await (const items of splitInputIntoMessages(readInputChunks(path), newline)) {
       throwIfAborted(stop.signal);
       await lines.add(items);
     }

@@ -2,13 +2,16 @@
  * Acquire–release cycles by many sessions of one process: baton_cycles.ts SERVERS LOCK SESSIONS CYCLES.
  * Prints "ready" when all sessions are there, waits for a line on stdin, runs, prints "done".
  */
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../src/protocols/zookeeper/hosts.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 
 const [servers = "", lock = "", sessions = "", cycles = ""] = process.argv.slice(2);
 const clients = await Promise.all(
-  Array.from({ length: Number(sessions) }, () => connect({ servers: parseServers(servers), sessionTimeoutMs: 30_000 })),
+  Array.from(
+    { length: Number(sessions) },
+    () => connectToZooKeeper({ servers: parseZooKeeperServers(servers), sessionTimeoutMs: 30_000 }),
+  ),
 );
 console.log("ready");
 await new Promise((resolve) => process.stdin.once("data", resolve));

@@ -2,14 +2,17 @@
  * Meetings at a barrier by many sessions of one process: baton_meetings.ts SERVERS BARRIER PARTIES MEETINGS.
  * Prints "ready" when all sessions are there, waits for a line on stdin, runs, prints "done".
  */
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../src/protocols/zookeeper/hosts.ts";
 import { enterBarrier } from "../../src/coordination/barrier/enter_barrier.ts";
 
 const [servers = "", barrier = "", words = "", meetings = ""] = process.argv.slice(2);
 const parties = Number(words);
 const clients = await Promise.all(
-  Array.from({ length: parties }, () => connect({ servers: parseServers(servers), sessionTimeoutMs: 30_000 })),
+  Array.from(
+    { length: parties },
+    () => connectToZooKeeper({ servers: parseZooKeeperServers(servers), sessionTimeoutMs: 30_000 }),
+  ),
 );
 console.log("ready");
 await new Promise((resolve) => process.stdin.once("data", resolve));

@@ -15,7 +15,7 @@ import {
 } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { connectRequestCodec } from "../../src/protocols/zookeeper/jute/session_frames.ts";
-import type { Codec } from "../../src/base/wire/record_codec.ts";
+import type { JuteCodec } from "../../src/base/wire/record_codec.ts";
 
 const sessionTimeoutMs = 60_000;
 /** Size of the data that requests create and set, in bytes. */
@@ -31,7 +31,7 @@ export function requestFrame<Name extends ZooKeeperOperationName>(
   request: ZooKeeperOperationRequest<Name>,
 ): RequestFrame {
   const { code } = zooKeeperOperations[name];
-  const codec = zooKeeperOperations[name].request as unknown as Codec<ZooKeeperOperationRequest<Name>>;
+  const codec = zooKeeperOperations[name].request as unknown as JuteCodec<ZooKeeperOperationRequest<Name>>;
   return encodeLengthFrame((writer: ByteWriter) => {
     RequestHeader.write(writer, { xid: 1, type: code });
     codec.write(writer, request);

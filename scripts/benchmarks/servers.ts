@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../src/protocols/zookeeper/hosts.ts";
 import { electionPath } from "../../src/coordination/nodes/node_paths.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { freePorts } from "../../test/support/free_ports.ts";
@@ -65,7 +65,7 @@ async function batonQueued(environment: Record<string, string>, lock: string): P
 }
 
 async function candidatesOf(servers: string, election: string): Promise<number> {
-  await using zk = await connect({ servers: parseServers(servers) });
+  await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(servers) });
   const path = electionPath(election);
   const nodes = await Promise.all([zk.exists(path.queue), zk.exists(path.holders)]);
   return nodes.reduce((sum, node) => sum + (node?.numChildren ?? 0), 0);
@@ -127,7 +127,7 @@ async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<LockCo
     missing("kazoo (Debian: python3-kazoo)");
     return found;
   }
-  const client = await connect({ servers: parseServers(server.servers) });
+  const client = await connectToZooKeeper({ servers: parseZooKeeperServers(server.servers) });
   stack.use(client);
   return [...found, {
     name: `kazoo ${kazoo} on ZooKeeper`,

@@ -6,9 +6,9 @@ import { holderNodeName } from "../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../src/coordination/nodes/node_paths.ts";
 import { formatNewHolderNodeInfo } from "../../src/coordination/nodes/holder_info.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
-import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import { parseZooKeeperServers } from "../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { type Backend, backends } from "../../test/support/backends.ts";
 import { BatonSession } from "../../test/support/baton_session.ts";
 import { hasPeer } from "../../test/support/peers.ts";
@@ -42,7 +42,9 @@ async function measured(backend: Backend): Promise<number[]> {
   const servers = await backend.start({ sessionTimeoutMaxMs: 60_000 });
   stack.defer(() => servers.close());
   const session = stack.use(new BatonSession({ BATON_SERVERS: servers.servers }));
-  const zk = stack.use(await connect({ servers: parseServers(servers.servers), sessionTimeoutMs: 60_000 }));
+  const zk = stack.use(
+    await connectToZooKeeper({ servers: parseZooKeeperServers(servers.servers), sessionTimeoutMs: 60_000 }),
+  );
   const ids = await seedPage(zk, session.path("store"));
   const { running: { child: { pid = 0 } }, link } = await servePage(session);
   const { origin, hash } = new URL(link);

@@ -1,8 +1,8 @@
 /** Lists the metrics of `baton metrics`, by exporting a reading in which everything is used. */
-import { buildUseMetrics } from "../../src/coordination/view/use_metrics.ts";
+import { buildObjectUseMetrics } from "../../src/coordination/view/use_metrics.ts";
 import { exporterMetrics } from "../../commands/operator/metrics.ts";
-import { kindsInUse, type ObjectsInUse } from "../../src/coordination/admin/list_in_use.ts";
-import { countHistoryRecord, noHistoryCounters } from "../../src/coordination/history/history_counters.ts";
+import { listedObjectKinds, type ObjectsInUse } from "../../src/coordination/admin/list_in_use.ts";
+import { countHistoryRecord, zeroHistoryCounters } from "../../src/coordination/history/history_counters.ts";
 import { historyKinds } from "../../src/coordination/history/history_log.ts";
 import { emptyHistoryRecord } from "../../src/coordination/history/history_record.ts";
 import type { Metric } from "../../src/base/terminal/metrics_text.ts";
@@ -12,14 +12,14 @@ export interface ExportedMetric extends Pick<Metric, "name" | "type" | "help"> {
 }
 
 export function exportedMetrics(): ExportedMetric[] {
-  const uses = Object.fromEntries(kindsInUse.map((kind) => [kind, [{ name: "n", holders: 1, waiters: 1 }]]));
-  const counters = countHistoryRecord(noHistoryCounters, {
+  const uses = Object.fromEntries(listedObjectKinds.map((kind) => [kind, [{ name: "n", holders: 1, waiters: 1 }]]));
+  const counters = countHistoryRecord(zeroHistoryCounters, {
     ...emptyHistoryRecord("done", "s", 1),
     token: "1",
     beganMs: 2,
     endedMs: 3,
   });
-  const used = buildUseMetrics({
+  const used = buildObjectUseMetrics({
     atMs: 1,
     tookMs: 1,
     clockOffsetMs: 1,

@@ -9,8 +9,8 @@ type StartLimits = Readonly<Record<string, { readonly modules: number; readonly 
  * first.
  */
 const limits: StartLimits = {
-  "commands/command_line.ts": { modules: 122, kilobytes: 403 },
-  "src/base/process/guard/guard_main.ts": { modules: 10, kilobytes: 45 },
+  "commands/command_line.ts": { modules: 122, kilobytes: 406 },
+  "src/base/process/guard/guard_main.ts": { modules: 10, kilobytes: 46 },
 };
 
 /** Returns the files that this one loads when it starts, without types and `import()`. */

@@ -100,7 +100,8 @@ export function errorMessage(thrown: unknown): string {
  * Returns why a file system call failed. Omits the error code, the call and the path, because the caller's message
  * already names the path.
  */
-export const errorReason = (error: unknown): string => errorMessage(error).replace(/^E\w+: (.+?), \w+( '.*)?$/s, "$1");
+export const systemCallErrorReason = (error: unknown): string =>
+  errorMessage(error).replace(/^E\w+: (.+?), \w+( '.*)?$/s, "$1");
 
 /** Returns the error name of a system call, such as "EPIPE"; undefined for other errors. */
 export function errnoName(thrown: unknown): string | undefined {

@@ -55,7 +55,7 @@ export const exitCodeTable = {
 } as const;
 
 /** The meaning of the exit code 128 + n. */
-export const signalMeaning =
+export const signalExitCodeMeaning =
   "signal n ended the command; after HUP, INT, QUIT, PIPE and TERM baton itself ends by the signal, " +
   "which shells show as this number";
 

@@ -43,7 +43,7 @@ export {
   type PoolWork,
   runPool,
 } from "./pool_functions.ts";
-export type { PoolCounts } from "../coordination/pool/work_list.ts";
-export type { PoolTemplates } from "../coordination/pool/pool_path.ts";
+export type { PoolItemCounts as PoolCounts } from "../coordination/pool/work_list.ts";
+export type { PoolPathTemplates as PoolTemplates } from "../coordination/pool/pool_path.ts";
 export { openSession, type RequestOptions, type ServerOptions, type Session, type WaitOptions } from "./session.ts";
 export type { SessionOptions, SessionTlsOptions } from "./session_servers.ts";

@@ -6,7 +6,7 @@ import { checkLeaderValue } from "../coordination/election/election_state.ts";
 import { type LeaderChange, LeaderChanges } from "../coordination/election/election_history.ts";
 import { watchLeader as watchLeaderAt } from "../coordination/election/leader_status.ts";
 import { BatonError } from "../base/errors.ts";
-import { abortable } from "../base/support/abort.ts";
+import { rejectOnAbort } from "../base/support/abort.ts";
 import { WaitTimeout } from "../base/support/deadline.ts";
 import { checkArgument, type OptionForms, textForm, toggleForm, toPriority } from "./check_arguments.ts";
 import type { Held } from "./held_lease.ts";
@@ -60,7 +60,7 @@ export async function* watchLeader(
         if (source?.zk !== zk) {
           source = { zk, reading: watchLeaderAt(zk, name, { root, clock, changes, signal: stopped.signal }) };
         }
-        return (await abortable(source.reading.next(), waiting.signal)).value ?? null;
+        return (await rejectOnAbort(source.reading.next(), waiting.signal)).value ?? null;
       },
     );
   try {

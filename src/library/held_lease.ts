@@ -1,6 +1,6 @@
 /** Gives programs the leases that they hold: of a lock, of a leadership, or of a place in a barrier. */
 import type { Lease } from "../base/process/lease.ts";
-import { onAbort, TaskScope } from "../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../base/support/abort.ts";
 
 /**
  * A lock, a leadership, or a place in a barrier that this process holds, until `release()`, the end of a scope with
@@ -39,7 +39,7 @@ export class HeldLease implements Held {
   readonly #stop = new AbortController();
   readonly #ended: () => void;
   readonly #onLoss: (() => void)[] = [];
-  readonly #subscriptions = new TaskScope();
+  readonly #subscriptions = new CleanupScope();
   #released: Promise<void> | null = null;
   #isLost = false;
 

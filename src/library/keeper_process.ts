@@ -8,12 +8,12 @@ import { readConfigFiles } from "../base/config/config_file.ts";
 import { resolveSettings } from "../base/config/resolve_settings.ts";
 import { durationType } from "../base/config/value_types.ts";
 import { BatonError, errorMessage } from "../base/errors.ts";
-import { processSignals } from "../base/process/supervise/signal_source.ts";
+import { ownSignalSource } from "../base/process/supervise/signal_source.ts";
 import { type Io, systemIo } from "../base/terminal/io.ts";
 import { createProcessLog } from "../base/terminal/process_log.ts";
 import { exitCodes, toExitCode } from "../base/exit_codes.ts";
 import { formatAddress } from "../base/sockets/connection.ts";
-import { describeSocketReach } from "../base/sockets/socket_reach.ts";
+import { describeWhoReachesSockets } from "../base/sockets/socket_reach.ts";
 import { machineKeeperSocketPath } from "../coordination/keeper/lifecycle/keeper_location.ts";
 import { parseKeeperLimits } from "../coordination/keeper/lifecycle/limits_flag.ts";
 import { checkSafeFolder } from "../coordination/keeper/lifecycle/safe_folder.ts";
@@ -53,10 +53,10 @@ async function runKeeper(io: Io): Promise<void> {
     "info",
     "serving",
     `process ${process.pid} serves ${
-      describeSocketReach(keeper.addresses, { isProtected: true, format: formatAddress })
+      describeWhoReachesSockets(keeper.addresses, { isProtected: true, format: formatAddress })
     }`,
   );
-  processSignals().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
+  ownSignalSource().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
   await keeper.ended;
 }
 

@@ -7,7 +7,7 @@ import { breakLock as breakLockAt, type BrokenLock } from "../coordination/lock/
 import { describeLockHolders, type LockStatus, lockStatus as lockStatusAt } from "../coordination/lock/lock_status.ts";
 import { nameOfHolder } from "../coordination/nodes/holder_info.ts";
 import { BatonError, errorMessage } from "../base/errors.ts";
-import { abortable, onAbort, TaskScope } from "../base/support/abort.ts";
+import { CleanupScope, onAbort, rejectOnAbort } from "../base/support/abort.ts";
 import { formatDuration } from "../base/support/duration.ts";
 import type { PriorityName } from "../base/support/priority.ts";
 import {
@@ -126,7 +126,7 @@ async function runWhileHeld<T>(
   session: LibrarySession,
 ): Promise<T> {
   const { promise: tooLate, reject } = Promise.withResolvers<never>();
-  using ends = new TaskScope();
+  using ends = new CleanupScope();
   const limitStop = () => ends.add(session.clock.startTimer(stopMs, () => reject(notStoppedError(held))));
   held.onLoss(limitStop);
   ends.add(onAbort(session.stopSignal(), limitStop));
@@ -155,7 +155,7 @@ export async function lockStatus(name: string, options: RequestOptions = {}): Pr
   return await session.call(
     `read lock "${name}"`,
     options,
-    ({ zk, root, waiting }) => abortable(lockStatusAt(zk, name, { root }), waiting.signal),
+    ({ zk, root, waiting }) => rejectOnAbort(lockStatusAt(zk, name, { root }), waiting.signal),
   );
 }
 
@@ -165,7 +165,7 @@ export async function listLocks(options: RequestOptions = {}): Promise<readonly 
   return await findSession("listLocks", options).call(
     "list locks",
     options,
-    ({ zk, root, waiting }) => abortable(listLocksAt(zk, { root }), waiting.signal),
+    ({ zk, root, waiting }) => rejectOnAbort(listLocksAt(zk, { root }), waiting.signal),
   );
 }
 

@@ -4,12 +4,12 @@ import { BatonError } from "../base/errors.ts";
 import { checkStoreName } from "../retry/queue/store_name.ts";
 import { type DeathReason, type MessageChange, type MessageState, messageStates } from "../retry/queue/message_life.ts";
 import { type MessageFilter, refusalReason } from "../retry/queue/store_methods.ts";
-import { changesMax } from "../retry/queue/retry_store_limits.ts";
+import { operatorChangesMax } from "../retry/queue/retry_store_limits.ts";
 import { RetryStore } from "../retry/queue/sqlite/retry_store.ts";
 import type { FirstTry, StateTotals, StoredMessage } from "../retry/queue/stored_message.ts";
 import { readStoreRules } from "../retry/processor/retry_rules.ts";
 import { failedTry, FunctionTarget } from "../retry/targets/function_target.ts";
-import { onAbort, RunningCalls, TaskScope } from "../base/support/abort.ts";
+import { CleanupScope, onAbort, RunningCalls } from "../base/support/abort.ts";
 import { systemClock } from "../base/support/clock.ts";
 import { userStateFolder } from "../base/support/home_folder.ts";
 import {
@@ -183,7 +183,7 @@ export class MessageStore implements AsyncDisposable {
   ): AsyncGenerator<MessageInfo, void, void> {
     const store = await this.#opened();
     for (let afterSeq = 0;;) {
-      const found = await store.call("list", { states, ...selection }, { afterSeq, max: changesMax });
+      const found = await store.call("list", { states, ...selection }, { afterSeq, max: operatorChangesMax });
       const last = found.at(-1);
       if (last === undefined) return;
       yield* found.map(infoOf);
@@ -231,9 +231,9 @@ export class MessageStore implements AsyncDisposable {
     const store = await this.#opened();
     const number = await store.call("startRedrive");
     for (let done = 0;;) {
-      const count = await store.call("redrive", number, selection, changesMax, Date.now());
+      const count = await store.call("redrive", number, selection, operatorChangesMax, Date.now());
       done += count;
-      if (count < changesMax) return done;
+      if (count < operatorChangesMax) return done;
     }
   }
 
@@ -312,7 +312,9 @@ export class MessageStore implements AsyncDisposable {
       until: until === "once" ? "tried" : until,
       topics: null,
     });
-    using _stops = new TaskScope(...[this.#closed.signal, signal].map((end) => onAbort(end, () => processor.stop())));
+    using _stops = new CleanupScope(
+      ...[this.#closed.signal, signal].map((end) => onAbort(end, () => processor.stop())),
+    );
     await processor.run();
   }
 

@@ -6,13 +6,13 @@ import { BatonError, errorMessage } from "../base/errors.ts";
 import type { Lease } from "../base/process/lease.ts";
 import { encodeLockName } from "../coordination/nodes/node_paths.ts";
 import { runPool as runPoolAt } from "../coordination/pool/run_pool_items.ts";
-import type { PoolCounts } from "../coordination/pool/work_list.ts";
+import type { PoolItemCounts } from "../coordination/pool/work_list.ts";
 import {
   itemLockName,
   poolItemsMax,
   type PoolPath,
   poolPath,
-  type PoolTemplates,
+  type PoolPathTemplates,
 } from "../coordination/pool/pool_path.ts";
 import type { PoolJob, PoolJobEnd } from "../coordination/pool/pool_run_options.ts";
 import {
@@ -64,7 +64,7 @@ export interface PoolOptions extends ServerOptions {
    * Path templates, which must be the same in all processes; see pool.component_path and pool.item_path in the
    * configuration.
    */
-  readonly templates?: PoolTemplates | undefined;
+  readonly templates?: PoolPathTemplates | undefined;
   /** Purpose in a few words, which `baton who` shows. */
   readonly reason?: string | undefined;
   /** Called each time that the work of an item has failed. */
@@ -104,7 +104,7 @@ const runForms: OptionForms<PoolOptions> = {
   templates: {
     expected: "an object with the templates component and item",
     fits: (value) => {
-      const { component, item } = (value ?? {}) as Partial<PoolTemplates>;
+      const { component, item } = (value ?? {}) as Partial<PoolPathTemplates>;
       return textForm.fits(component) && textForm.fits(item);
     },
   },
@@ -127,7 +127,7 @@ export async function runPool(
   items: PoolItems,
   work: PoolWork,
   options: PoolOptions = {},
-): Promise<PoolCounts> {
+): Promise<PoolItemCounts> {
   checkArgument("runPool", "items", items, itemsForm);
   checkArgument("runPool", "the work", work, functionForm);
   const session = findNamedSession("runPool", { kind: "a component", name: component }, options, runForms);

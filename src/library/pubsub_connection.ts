@@ -7,10 +7,10 @@ import type { ClientState } from "../pubsub/client/client_state.ts";
 import { parseProxyEndpoint } from "../pubsub/client/proxy_endpoint.ts";
 import { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { PubsubRequester, type PubsubRequestOptions } from "../pubsub/client/requester.ts";
-import { topicStateFolder } from "../pubsub/client/state_folder.ts";
+import { topicClientStatesFolder } from "../pubsub/client/state_folder.ts";
 import { findAnnouncedProxies } from "../pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
-import { abortable, anyAbortSignal, throwIfAborted } from "../base/support/abort.ts";
+import { anyAbortSignal, rejectOnAbort, throwIfAborted } from "../base/support/abort.ts";
 import { systemClock } from "../base/support/clock.ts";
 import { deadlineAfter } from "../base/support/deadline.ts";
 import { userStateFolder } from "../base/support/home_folder.ts";
@@ -177,7 +177,7 @@ export class PubsubConnection {
     const opening = this.#states.get(topic) ?? this.#openState(topic);
     const reason = () => new BatonError("LOCK_BUSY", `Another process uses the client ID ${JSON.stringify(this.id)}`);
     using limit = deadlineAfter(this.clock, Math.max(1, endMs - this.clock.now()), { signal, reason });
-    return await abortable(opening, limit.signal);
+    return await rejectOnAbort(opening, limit.signal);
   }
 
   /** Ends all requests. The state keeps the messages that were put and not confirmed. */
@@ -196,7 +196,7 @@ export class PubsubConnection {
       checkSqlite("a publish/subscribe client");
       // The module is loaded only here, because Node.js 22 prints a warning when SQLite is loaded.
       const { ClientState } = await import("../pubsub/client/client_state.ts");
-      return await ClientState.open(topicStateFolder(stateDir, topic), this.id, { waitMs, clock, signal });
+      return await ClientState.open(topicClientStatesFolder(stateDir, topic), this.id, { waitMs, clock, signal });
     };
     const opening = open();
     this.#states.set(topic, opening);

@@ -7,7 +7,7 @@ import { basename } from "node:path";
 import process from "node:process";
 import { BatonError } from "../base/errors.ts";
 import type { Lease } from "../base/process/lease.ts";
-import { abortable, anyAbortSignal, RunningCalls, throwIfAborted } from "../base/support/abort.ts";
+import { anyAbortSignal, rejectOnAbort, RunningCalls, throwIfAborted } from "../base/support/abort.ts";
 import { type Clock, systemClock } from "../base/support/clock.ts";
 import { type Deadline, startCallDeadline, WaitTimeout } from "../base/support/deadline.ts";
 import { formatDuration } from "../base/support/duration.ts";
@@ -15,8 +15,8 @@ import { ownUserName } from "../base/support/user_name.ts";
 import type { CoordinationServers } from "../coordination/connect/coordination_servers.ts";
 import type { HolderInfo } from "../coordination/nodes/holder_info.ts";
 import { encodeLockName } from "../coordination/nodes/node_paths.ts";
-import { ConnectReport } from "../protocols/zookeeper/connector.ts";
-import { connect, connectTimeoutMsDefault } from "../protocols/zookeeper/zookeeper_client.ts";
+import { ServerConnectReport } from "../protocols/zookeeper/connector.ts";
+import { connectTimeoutMsDefault, connectToZooKeeper } from "../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import { isSessionEndError } from "../protocols/zookeeper/zookeeper_error.ts";
 import { checkArgument, checkOptions, type OptionForms, signalForm, textForm, waitForm } from "./check_arguments.ts";
@@ -228,12 +228,12 @@ export class LibrarySession implements Session {
     for (;;) {
       const connection = this.#connection ??= new SessionConnection(this.#options, this.clock);
       try {
-        const { root, connectTimeoutMs } = await abortable(connection.servers, limit.signal);
+        const { root, connectTimeoutMs } = await rejectOnAbort(connection.servers, limit.signal);
         const { signal } = limit.waiting;
         using connecting = startCallDeadline(this.clock, limit.limitsConnecting ? connectTimeoutMs : undefined, {
           signal,
         });
-        const zk = await abortable(connection.opened, connecting.signal);
+        const zk = await rejectOnAbort(connection.opened, connecting.signal);
         if (!zk.session.ended.aborted) return { zk, root };
       } catch (thrown) {
         if (this.#connection === connection && connection.hasFailed) this.#connection = null;
@@ -276,7 +276,7 @@ class SessionConnection {
   hasFailed = false;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
-  readonly #report = new ConnectReport();
+  readonly #report = new ServerConnectReport();
   #hint = "";
 
   constructor(options: SessionOptions, clock: Clock) {
@@ -310,7 +310,7 @@ class SessionConnection {
   async #open({ connect: options }: CoordinationServers): Promise<ZooKeeper> {
     const { signal } = this.#stop;
     const connectTimeoutMs = Number.MAX_SAFE_INTEGER;
-    return await connect({ ...options, connectTimeoutMs, clock: this.#clock, report: this.#report, signal });
+    return await connectToZooKeeper({ ...options, connectTimeoutMs, clock: this.#clock, report: this.#report, signal });
   }
 }
 

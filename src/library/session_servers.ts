@@ -159,8 +159,8 @@ export async function loadAllSettings(): Promise<SettingTable> {
 /** Warns of misspelled variables. Without servers, a lock excludes only processes of this user on this machine. */
 async function warnOfVariables(): Promise<void> {
   if (!Object.keys(process.env).some((name) => name.startsWith("BATON_"))) return;
-  const { unknownVariables } = await import("../base/config/unknown_variables.ts");
-  for (const sentence of unknownVariables(process.env, await loadAllSettings(), { onlySimilar: true })) {
+  const { describeUnknownVariables } = await import("../base/config/unknown_variables.ts");
+  for (const sentence of describeUnknownVariables(process.env, await loadAllSettings(), { onlySimilar: true })) {
     if (!warned.has(sentence)) process.emitWarning(sentence, "BatonWarning");
     warned.add(sentence);
   }

@@ -1,6 +1,6 @@
 /** Operates topics of the publish/subscribe service: lists, inspects, repairs and deletes them. */
 import { checkPubsubName } from "../pubsub/client/client_limits.ts";
-import { manageTopic } from "../pubsub/admin/manage_topic.ts";
+import { requestTopicAction } from "../pubsub/admin/manage_topic.ts";
 import type { ManageTopicAction } from "../pubsub/admin/manage_topic.ts";
 import { readServerOverview } from "../pubsub/admin/server_overview.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
@@ -8,7 +8,7 @@ import type { TopicDetails } from "../pubsub/store/operations/topic_details.ts";
 import { readCurveSecretKey } from "../protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../protocols/zeromq/curve_security.ts";
 import type { ZeroMqSocketOptions } from "../protocols/zeromq/socket_options.ts";
-import { abortable } from "../base/support/abort.ts";
+import { rejectOnAbort } from "../base/support/abort.ts";
 import { checkOptions, type OptionForms, textForm, toggleForm, waitForm } from "./check_arguments.ts";
 import { pubsubCallForms, type PubsubCallOptions } from "./pubsub_connection.ts";
 import { type CallServers, findSession, type LibrarySession, serverForms, type ServerOptions } from "./session.ts";
@@ -62,7 +62,7 @@ export class TopicAdmin {
   async list(options: PubsubCallOptions = {}): Promise<TopicEntry[]> {
     checkOptions("list", options, pubsubCallForms);
     return await this.#call("list topics", options, async ({ zk, root, waiting }) => {
-      const servers = await abortable(readServerOverview(zk, new PubsubPath(root)), waiting.signal);
+      const servers = await rejectOnAbort(readServerOverview(zk, new PubsubPath(root)), waiting.signal);
       const entries = servers.flatMap(({ id: server, isAvailable, topics }) =>
         topics.map(({ topic }) => ({ topic, server, isAvailable }))
       );
@@ -101,7 +101,7 @@ export class TopicAdmin {
       // The time limit is given to the request, because only the request knows whether it may have been executed.
       const withinMs = Math.max(1, sinceMs + wait - clock.now());
       const limits = { clock, withinMs, socket: this.#socket, signal: this.#session.stopSignal(ownSignal) };
-      return (await manageTopic(zk, new PubsubPath(root), { topic, action, acceptsLoss }, limits)).value;
+      return (await requestTopicAction(zk, new PubsubPath(root), { topic, action, acceptsLoss }, limits)).value;
     });
   }
 

@@ -4,7 +4,7 @@ import { checkPubsubName, messageBytesMax } from "../pubsub/client/client_limits
 import { type MessageLossCertainty, messageLossSentence } from "../pubsub/client/message_loss.ts";
 import { Publisher } from "../pubsub/client/publisher.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
-import { abortable, throwIfAborted } from "../base/support/abort.ts";
+import { rejectOnAbort, throwIfAborted } from "../base/support/abort.ts";
 import { OneTimeEvent } from "../base/support/event.ts";
 import {
   checkArgument,
@@ -82,7 +82,7 @@ export class TopicPublisher {
     if (this.#isClosed) throw new BatonError("USAGE", `The publisher of topic "${this.topic}" was closed`);
     const { endMs } = this.#connection.limitsOf({ wait });
     const stored = runOf().add({ body, messageId: messageId ?? null, endMs });
-    return abortable(stored, signal);
+    return rejectOnAbort(stored, signal);
   }
 
   /**

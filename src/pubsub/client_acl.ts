@@ -30,7 +30,7 @@ const requiredOperations: Partial<Record<PubsubMessage["name"], AclOperation | n
 };
 
 /** The parts of a message that permissions depend on. A message that is not about a topic has no `topic`. */
-export interface AuthorizedMessage {
+export interface MessageToAuthorize {
   readonly name: PubsubMessage["name"];
   readonly sender: string;
   readonly topic?: string;
@@ -87,7 +87,7 @@ export class ClientAcl {
   }
 
   /** Returns null, or a sentence that tells the client why its message is refused. */
-  refusalReason(publicKey: string, message: AuthorizedMessage): string | null {
+  refusalReason(publicKey: string, message: MessageToAuthorize): string | null {
     const operation = requiredOperations[message.name];
     if (operation === null) return null;
     if (operation === undefined) return `${message.name} is for servers`;

@@ -5,18 +5,18 @@ import { Histogram } from "../base/support/histogram.ts";
 const boundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
 const measuredRequests = ["PUT", "GET"] as const;
-export type MeasuredRequest = (typeof measuredRequests)[number];
+export type LatencyRequestName = (typeof measuredRequests)[number];
 
 /** Histograms in seconds, by request name. */
-export type RequestLatency = Readonly<Record<MeasuredRequest, Histogram>>;
+export type RequestLatencyHistograms = Readonly<Record<LatencyRequestName, Histogram>>;
 
-export function newRequestLatency(): RequestLatency {
+export function newRequestLatencyHistograms(): RequestLatencyHistograms {
   return { PUT: new Histogram(boundsSeconds), GET: new Histogram(boundsSeconds) };
 }
 
 /** Records how long a put or get took. Skips a get that may wait, because its time depends on when messages arrive. */
 export function recordRequestLatency(
-  latency: RequestLatency,
+  latency: RequestLatencyHistograms,
   name: string,
   { ms, mayWait }: { ms: number; mayWait: boolean },
 ): void {

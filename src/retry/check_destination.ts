@@ -5,7 +5,7 @@ import { deadlineAfter } from "../base/support/deadline.ts";
 import type { Log } from "../base/support/log.ts";
 
 /** The longest wait in ms for a response at the start, and for the last deliveries of a run. */
-export const checkTimeoutMs = 3000;
+export const destinationCheckTimeoutMs = 3000;
 
 /**
  * Rejects with permanent errors. Only warns if the destination cannot be reached, because it may be reachable later.
@@ -15,8 +15,8 @@ export async function checkDestination(
   check: (signal: AbortSignal) => Promise<void>,
   { option, meanwhile, log }: { readonly option: string; readonly meanwhile: string; readonly log: Log },
 ): Promise<void> {
-  const reason = () => new BatonError("UNREACHABLE", `no response within ${checkTimeoutMs / 1000} s`);
-  using deadline = deadlineAfter(systemClock(), checkTimeoutMs, { reason });
+  const reason = () => new BatonError("UNREACHABLE", `no response within ${destinationCheckTimeoutMs / 1000} s`);
+  using deadline = deadlineAfter(systemClock(), destinationCheckTimeoutMs, { reason });
   try {
     await check(deadline.signal);
   } catch (error) {

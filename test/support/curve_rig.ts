@@ -8,9 +8,9 @@ import type {
   SecurityMechanism,
   SecurityMechanismContext,
   SecurityMechanismFactory,
-  TrafficCipher,
   ZmtpHandshakeOutcome,
   ZmtpHandshakeStep,
+  ZmtpTrafficCipher,
 } from "../../src/protocols/zeromq/zmtp/security_mechanism.ts";
 import { encodeZmtpMetadata } from "../../src/protocols/zeromq/zmtp/zmtp_metadata.ts";
 import { seededRandom } from "./random.ts";
@@ -99,7 +99,7 @@ export class CurveRig {
   }
 
   /** Past the handshake. */
-  established(): { readonly client: TrafficCipher; readonly server: TrafficCipher } {
+  established(): { readonly client: ZmtpTrafficCipher; readonly server: ZmtpTrafficCipher } {
     this.run();
     if (this.client.traffic === null || this.server.traffic === null) throw new Error("The handshake has failed");
     return { client: this.client.traffic, server: this.server.traffic };

@@ -6,27 +6,27 @@ import { type Connection, formatAddress, type Listener, type TlsOptions } from "
 import { listen } from "../../src/base/sockets/listen.ts";
 import { ByteReader } from "../../src/base/wire/bytes.ts";
 import {
-  apiVersionsRequest,
-  createTopicsRequest,
-  initProducerIdRequest,
+  kafkaApiVersionsRequest,
+  kafkaCreateTopicsRequest,
+  kafkaInitProducerIdRequest,
+  kafkaMetadataRequest,
+  kafkaProduceRequest,
   type KafkaRequest,
-  kafkaText,
-  metadataRequest,
-  produceRequest,
-  saslAuthenticateRequest,
-  saslHandshakeRequest,
+  kafkaSaslAuthenticateRequest,
+  kafkaSaslHandshakeRequest,
+  kafkaTextCodec,
 } from "../../src/protocols/kafka/kafka_requests.ts";
 import { encodeLengthFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
 import { ScramServer } from "./scram_server.ts";
 
 const known: readonly KafkaRequest[] = [
-  apiVersionsRequest,
-  metadataRequest,
-  produceRequest,
-  initProducerIdRequest,
-  createTopicsRequest,
-  saslHandshakeRequest,
-  saslAuthenticateRequest,
+  kafkaApiVersionsRequest,
+  kafkaMetadataRequest,
+  kafkaProduceRequest,
+  kafkaInitProducerIdRequest,
+  kafkaCreateTopicsRequest,
+  kafkaSaslHandshakeRequest,
+  kafkaSaslAuthenticateRequest,
 ];
 
 export interface FakeProduce {
@@ -99,7 +99,7 @@ export class FakeKafkaBroker {
     const key = reader.i16();
     const version = reader.i16();
     const correlation = reader.i32();
-    kafkaText.read(reader);
+    kafkaTextCodec.read(reader);
     const kind = known.find((each) => each.key === key && each.version === version);
     if (kind === undefined) throw new Error(`asked for ${key} in version ${version}`);
     this.asked.push(kind.name);
@@ -117,9 +117,9 @@ export class FakeKafkaBroker {
   #respond(kind: KafkaRequest, value: any): unknown {
     const { host, port } = this.address;
     switch (kind) {
-      case apiVersionsRequest:
+      case kafkaApiVersionsRequest:
         return { error: 0, apis: known.map(({ key, version }) => ({ key, min: 0, max: version })) };
-      case metadataRequest:
+      case kafkaMetadataRequest:
         return {
           throttleMs: 0,
           brokers: [{ nodeId: 1, host, port, rack: null }],
@@ -127,13 +127,13 @@ export class FakeKafkaBroker {
           controller: 1,
           topics: value.topics.map((name: string) => this.#topic(name)),
         };
-      case initProducerIdRequest:
+      case kafkaInitProducerIdRequest:
         {
           const error = this.errors.producer.shift() ?? 0;
           if (error !== 0) return { throttleMs: 0, error, producerId: -1n, producerEpoch: -1 };
         }
         return { throttleMs: 0, error: 0, producerId: BigInt(++this.producers), producerEpoch: 0 };
-      case createTopicsRequest:
+      case kafkaCreateTopicsRequest:
         {
           const error = this.errors.create.shift() ?? 0;
           if (error !== 0) return { throttleMs: 0, topics: [{ name: value.topics[0].name, error, message: null }] };
@@ -143,13 +143,13 @@ export class FakeKafkaBroker {
           throttleMs: 0,
           topics: value.topics.map(({ name }: { name: string }) => ({ name, error: 0, message: null })),
         };
-      case saslHandshakeRequest: {
+      case kafkaSaslHandshakeRequest: {
         const { mechanism } = value;
         const hash = mechanism === "SCRAM-SHA-256" ? "sha256" : mechanism === "SCRAM-SHA-512" ? "sha512" : null;
         this.#scram = hash === null ? null : new ScramServer(hash, this.password ?? "");
         return { error: this.password === null ? 33 : 0, mechanisms: ["GSSAPI"] };
       }
-      case saslAuthenticateRequest:
+      case kafkaSaslAuthenticateRequest:
         return this.#authenticate(Buffer.from(value.bytes).toString());
       default:
         return this.#produce(value);

@@ -3,10 +3,10 @@
  */
 import { createHash } from "node:crypto";
 import type {
-  ContentName,
   IncomingContent,
   OutgoingContent,
   OwnedStore,
+  TopicContentId,
   TopicCopies,
   TopicCopy,
 } from "../../src/pubsub/store/operations/owned_store.ts";
@@ -21,7 +21,7 @@ export interface FakeContent {
 
 interface Row {
   copy: (TopicCopy & FakeContent) | null;
-  staged: (ContentName & FakeContent) | null;
+  staged: (TopicContentId & FakeContent) | null;
   dropped: TopicCopies["dropped"];
   readonly aside: FakeContent[];
 }
@@ -145,7 +145,7 @@ export class FakeTopicStore implements OwnedStore {
     return { pieces: pieces(), hash: () => hash.digest("hex") };
   }
 
-  async importStaged(topic: string, content: ContentName, { pieces, hash }: IncomingContent): Promise<void> {
+  async importStaged(topic: string, content: TopicContentId, { pieces, hash }: IncomingContent): Promise<void> {
     if (this.isFull) throw new BatonError("IO", "FULL");
     const bytes: number[] = [];
     for await (const piece of pieces) bytes.push(...piece);

@@ -1,13 +1,13 @@
 /** Random values for whatever a jute codec can carry, read off its declaration. */
 import * as fc from "fast-check";
 import {
-  type AnyCodec,
-  boolean,
-  buffer,
-  type CodecValue,
-  int,
-  long,
-  ustring,
+  type AnyJuteCodec,
+  juteBooleanCodec,
+  juteBytesCodec,
+  type JuteCodecValue,
+  juteIntCodec,
+  juteLongCodec,
+  juteStringCodec,
 } from "../../src/base/wire/record_codec.ts";
 import {
   type MultiOperationName,
@@ -24,19 +24,19 @@ export const anyBytes = fc.uint8Array({ maxLength: 200 });
 export const anyText = fc.string({ unit: "binary", maxLength: 40 });
 
 /** Values of a codec. */
-export function valuesOf<C extends AnyCodec>(codec: C): fc.Arbitrary<CodecValue<C>> {
-  return anyValuesOf(codec) as fc.Arbitrary<CodecValue<C>>;
+export function valuesOf<C extends AnyJuteCodec>(codec: C): fc.Arbitrary<JuteCodecValue<C>> {
+  return anyValuesOf(codec) as fc.Arbitrary<JuteCodecValue<C>>;
 }
 
-function anyValuesOf(codec: AnyCodec): fc.Arbitrary<unknown> {
-  if (codec === int) return anyInt;
-  if (codec === long) return anyLong;
-  if (codec === boolean) return fc.boolean();
-  if (codec === ustring) return anyText;
-  if (codec === buffer) return fc.option(anyBytes);
-  if ("element" in codec) return fc.option(fc.array(anyValuesOf(codec.element as AnyCodec), { maxLength: 6 }));
+function anyValuesOf(codec: AnyJuteCodec): fc.Arbitrary<unknown> {
+  if (codec === juteIntCodec) return anyInt;
+  if (codec === juteLongCodec) return anyLong;
+  if (codec === juteBooleanCodec) return fc.boolean();
+  if (codec === juteStringCodec) return anyText;
+  if (codec === juteBytesCodec) return fc.option(anyBytes);
+  if ("element" in codec) return fc.option(fc.array(anyValuesOf(codec.element as AnyJuteCodec), { maxLength: 6 }));
   if ("fields" in codec) {
-    const fields = Object.entries(codec.fields as Record<string, AnyCodec>);
+    const fields = Object.entries(codec.fields as Record<string, AnyJuteCodec>);
     return fc.record(Object.fromEntries(fields.map(([name, field]) => [name, anyValuesOf(field)])));
   }
   return fc.constant({});

@@ -19,7 +19,7 @@ import {
 } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { AuthPacket, RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { connectRequestCodec } from "../../src/protocols/zookeeper/jute/session_frames.ts";
-import type { Codec } from "../../src/base/wire/record_codec.ts";
+import type { JuteCodec } from "../../src/base/wire/record_codec.ts";
 import { type AttackName, attackNames } from "./keeper_attack_names.ts";
 
 const [name = "", path = ""] = process.argv.slice(2);
@@ -51,7 +51,7 @@ function call<Name extends ZooKeeperOperationName>(
   return request(
     code,
     (writer) =>
-      (zooKeeperOperations[operation].request as unknown as Codec<ZooKeeperOperationRequest<Name>>).write(
+      (zooKeeperOperations[operation].request as unknown as JuteCodec<ZooKeeperOperationRequest<Name>>).write(
         writer,
         value,
       ),

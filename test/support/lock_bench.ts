@@ -4,7 +4,7 @@
  */
 import { expect } from "bun:test";
 import type { Lease } from "../../src/base/process/lease.ts";
-import { acquireLock, type AcquireOptions } from "../../src/coordination/lock/acquire_lock.ts";
+import { acquireLock, type AcquireLockOptions } from "../../src/coordination/lock/acquire_lock.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { childrenIn, FakeTree } from "./fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "./fake_zookeeper.ts";
@@ -18,14 +18,14 @@ export class LockBench {
     return new FakeZooKeeper(this.tree, this.clock, { timeoutMs: 60_000, ...(cut === undefined ? {} : { cut }) });
   }
 
-  async acquire(zk: FakeZooKeeper, options: AcquireOptions = {}): Promise<Lease> {
+  async acquire(zk: FakeZooKeeper, options: AcquireLockOptions = {}): Promise<Lease> {
     const lease = await acquireLock(zk, "demo", { clock: this.clock, ...options });
     this.tokens.push(lease.fencingToken);
     return lease;
   }
 
   /** A lease, and the client that has it. */
-  async take(options: AcquireOptions = {}) {
+  async take(options: AcquireLockOptions = {}) {
     const zk = this.client();
     return { zk, lease: await this.within(this.acquire(zk, options)) };
   }
@@ -36,7 +36,7 @@ export class LockBench {
   }
 
   /** A contender that waits; it has settled when this returns. */
-  async queueUp(options: AcquireOptions = {}) {
+  async queueUp(options: AcquireLockOptions = {}) {
     const zk = this.client();
     const granted: { current: boolean } = { current: false };
     const lease = this.acquire(zk, options).then((value) => {

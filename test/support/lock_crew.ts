@@ -3,11 +3,11 @@
  * slot.
  */
 import { expect } from "bun:test";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { Lease } from "../../src/base/process/lease.ts";
-import { acquireLock, type AcquireOptions } from "../../src/coordination/lock/acquire_lock.ts";
+import { acquireLock, type AcquireLockOptions } from "../../src/coordination/lock/acquire_lock.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 
 /** Sessions that are being opened at a time: a server's backlog is not what is tested. */
@@ -30,8 +30,8 @@ export class LockCrew {
   }
 
   async client(options: { readonly servers?: string; readonly sessionTimeoutMs?: number } = {}): Promise<ZooKeeper> {
-    const servers = parseServers(options.servers ?? this.#servers);
-    const zk = await connect({ servers, sessionTimeoutMs: options.sessionTimeoutMs ?? 20_000 });
+    const servers = parseZooKeeperServers(options.servers ?? this.#servers);
+    const zk = await connectToZooKeeper({ servers, sessionTimeoutMs: options.sessionTimeoutMs ?? 20_000 });
     this.#clients.add(zk);
     return zk;
   }
@@ -45,12 +45,12 @@ export class LockCrew {
     return clients;
   }
 
-  async acquire(zk: ZooKeeper, name: string, options: AcquireOptions = {}): Promise<Lease> {
+  async acquire(zk: ZooKeeper, name: string, options: AcquireLockOptions = {}): Promise<Lease> {
     return await acquireLock(zk, name, { root: this.root, ...options });
   }
 
   /** Takes the lock, does `work`, gives it back; counts who is inside. */
-  async hold(zk: ZooKeeper, name: string, options: AcquireOptions = {}, work = async () => {}): Promise<void> {
+  async hold(zk: ZooKeeper, name: string, options: AcquireLockOptions = {}, work = async () => {}): Promise<void> {
     const lease = await this.acquire(zk, name, options);
     this.tokens.push(lease.fencingToken);
     this.holding++;

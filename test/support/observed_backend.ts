@@ -1,8 +1,8 @@
 /** A backend for all tests of a `describe`, and a client of it that looks at what the tests do. */
 import { afterAll, beforeAll } from "bun:test";
-import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import { parseZooKeeperServers } from "../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import type { Backend, RunningBackend } from "./backend.ts";
 
 export interface ObservedBackend {
@@ -20,7 +20,7 @@ export function observedBackend(kind: Backend): ObservedBackend {
   };
   beforeAll(async () => {
     const backend = await kind.start();
-    started = { backend, observer: await connect({ servers: parseServers(backend.servers) }) };
+    started = { backend, observer: await connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers) }) };
   }, 60_000);
   afterAll(async () => {
     await started?.observer.close();

@@ -1,7 +1,7 @@
 /** Runs of one pool by the clients of a crew, with what a test leaves out. */
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { runPool } from "../../src/coordination/pool/run_pool_items.ts";
-import type { PoolCounts } from "../../src/coordination/pool/work_list.ts";
+import type { PoolItemCounts } from "../../src/coordination/pool/work_list.ts";
 import type { PoolRunOptions } from "../../src/coordination/pool/pool_run_options.ts";
 import { type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
@@ -16,7 +16,7 @@ export function pool(
   zk: ZooKeeper,
   work: PoolWork,
   options: Partial<PoolRunOptions> & { items: string[] },
-): Promise<PoolCounts> {
+): Promise<PoolItemCounts> {
   return runPool(zk, "c", {
     path: pathIn(crew),
     jobs: 1,

@@ -6,7 +6,7 @@ import { RefusedPuts } from "../../src/pubsub/store/limits/refused_puts.ts";
 import { StoreEngine } from "../../src/pubsub/store/engine/store_engine.ts";
 import type { StoreOperation, StoreResponse } from "../../src/pubsub/store/operations/store_operations.ts";
 import { runSteps } from "../../src/base/support/steps.ts";
-import type { LostTopic } from "../../src/pubsub/store/rows/topic_rows.ts";
+import type { FailedTopicCommit } from "../../src/pubsub/store/rows/topic_rows.ts";
 import { defaultTopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicTransfer } from "../../src/pubsub/store/transfer/topic_transfer.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
@@ -40,7 +40,7 @@ export class PostgresTopicStore implements AsyncDisposable {
       onResponse: (response) => this.#responses.push(response),
       wallClockMs: () => Date.now(),
       refusedPuts: new RefusedPuts(),
-      onTopicLost: (topic, { outcome }: LostTopic) => this.lost.push(`${topic} ${outcome}`),
+      onTopicLost: (topic, { outcome }: FailedTopicCommit) => this.lost.push(`${topic} ${outcome}`),
     });
     this.transfer = new TopicTransfer(this.rows, this.engine);
   }

@@ -7,8 +7,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DatabaseAddress } from "../../src/base/postgres/database_address.ts";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { readTopicList } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
@@ -158,7 +158,7 @@ export class PubsubCluster implements AsyncDisposable {
   #connect(signal?: AbortSignal): Promise<ZooKeeper> {
     const { sessionTimeoutMs = 4000 } = this.#options;
     const aborting = signal === undefined ? {} : { signal };
-    return connect({ servers: parseServers(this.backend.servers), sessionTimeoutMs, ...aborting });
+    return connectToZooKeeper({ servers: parseZooKeeperServers(this.backend.servers), sessionTimeoutMs, ...aborting });
   }
 
   #surroundings(id: string): Surroundings {

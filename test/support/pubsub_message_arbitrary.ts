@@ -4,7 +4,7 @@ import * as types from "../../src/pubsub/wire/field_types.ts";
 import { toCamelCase } from "../../src/pubsub/wire/encode_message.ts";
 import {
   headerFields,
-  messageBodies,
+  messageBodyKinds,
   messageFields,
   optionalMessageFields,
   type PubsubMessage,
@@ -21,13 +21,13 @@ const rangeValue = fc.record({ first: fc.nat(), more: fc.nat(1000) }).map(({ fir
 const keyValue = fc.string({ unit: "binary", minLength: 1, maxLength: 30 });
 
 const values = new Map<unknown, fc.Arbitrary<unknown>>([
-  [types.tokenField, tokenValue],
+  [types.encodedTextField, tokenValue],
   [types.numberField, numberValue],
   [types.messageIdOrNoneField, fc.oneof(numberValue, fc.constant(types.noMessageId))],
-  [types.flagField, fc.constant(true)],
+  [types.yesFlagField, fc.constant(true)],
   [types.sessionField, fc.record({ number: fc.integer({ min: 1 }), key: keyValue })],
   [types.statusCodeField, fc.constantFrom(...statusCodes)],
-  [types.positionField, fc.oneof(numberValue, fc.constantFrom("start", "end"))],
+  [types.seekPositionField, fc.oneof(numberValue, fc.constantFrom("start", "end"))],
   [types.idRangesField, fc.array(rangeValue, { minLength: 1, maxLength: 5 })],
 ]);
 const body = fc.uint8Array({ maxLength: 60 });
@@ -50,8 +50,9 @@ const headers = fc.option(recordOf(headersWithoutCount, []).filter((some) => Obj
 });
 
 function messageNamed(name: PubsubMessageName): fc.Arbitrary<PubsubMessage> {
-  const kind: "none" | "one" | "batch" = (messageBodies as Partial<Record<PubsubMessageName, "one" | "batch">>)[name] ??
-    "none";
+  const kind: "none" | "one" | "batch" =
+    (messageBodyKinds as Partial<Record<PubsubMessageName, "one" | "batch">>)[name] ??
+      "none";
   const content = fc.oneof(
     fc.constant({}),
     ...(kind === "none" ? [] : [body.filter(({ length }) => length > 0).map((body) => ({ body }))]),

@@ -4,7 +4,7 @@ import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { TopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
-import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
+import { ZookeeperTopicDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 import type { DatabaseAddress } from "../../src/base/postgres/database_address.ts";
 import { openPostgresStore } from "../../src/pubsub/store/postgres/open_postgres_store.ts";
 import type { TopicStoreHooks } from "../../src/pubsub/store/topic_store.ts";
@@ -204,7 +204,7 @@ export class ProxyObject extends ObjectNode {
     const { id, endpoint, around: { path, connect, onProblem } } = this;
     const clock = systemClock();
     const stopping = new AbortController();
-    const directory = new ZookeeperDirectory({ path, clock, onProblem });
+    const directory = new ZookeeperTopicDirectory({ path, clock, onProblem });
     const running = directory.run(connect, { id, endpoint, storeId: id }, stopping.signal);
     const ended = running.catch((thrown: unknown) => void (stopping.signal.aborted || onProblem(thrown)));
     this.#leave = async () => {

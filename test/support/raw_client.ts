@@ -5,7 +5,7 @@
 import { connect, type Socket } from "node:net";
 import type { Address } from "../../src/base/sockets/connection.ts";
 import { ByteReader, type ByteWriter } from "../../src/base/wire/bytes.ts";
-import type { Codec, CodecValue } from "../../src/base/wire/record_codec.ts";
+import type { JuteCodec, JuteCodecValue } from "../../src/base/wire/record_codec.ts";
 import { encodeLengthFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
 import {
   type MultiRequest,
@@ -65,7 +65,7 @@ export class RawClient {
   /** Everything since the handshake, in order. */
   readonly arrivals: Arrival[] = [];
   /** The handshake's answer; sessionId 0n before it. */
-  hello: CodecValue<typeof connectResponseCodec> & { length: number } = {
+  hello: JuteCodecValue<typeof connectResponseCodec> & { length: number } = {
     protocolVersion: 0,
     timeOut: 0,
     sessionId: 0n,
@@ -168,9 +168,9 @@ export class RawClient {
     request: table.ZooKeeperOperationRequest<Name>,
   ): Promise<Reply<table.ZooKeeperOperationResponse<Name>>> {
     const row = table.zooKeeperOperations[name];
-    const codec = row.request as unknown as Codec<table.ZooKeeperOperationRequest<Name>>;
+    const codec = row.request as unknown as JuteCodec<table.ZooKeeperOperationRequest<Name>>;
     const reply = await this.send(row.code, (writer) => codec.write(writer, request));
-    return decoded(reply, row.response as unknown as Codec<table.ZooKeeperOperationResponse<Name>>);
+    return decoded(reply, row.response as unknown as JuteCodec<table.ZooKeeperOperationResponse<Name>>);
   }
 
   async multi(requests: MultiRequest[]): Promise<Reply<MultiResult[]>> {
@@ -254,7 +254,7 @@ export class RawClient {
   }
 }
 
-function decoded<T>(reply: Reply, codec: Codec<T>): Reply<T> {
+function decoded<T>(reply: Reply, codec: JuteCodec<T>): Reply<T> {
   if (reply.err !== 0) return { ...reply, value: null };
   const reader = new ByteReader(reply.bytes);
   const value = codec.read(reader);

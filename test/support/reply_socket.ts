@@ -4,7 +4,7 @@ import type { ZeroMqSocketType } from "../../src/protocols/zeromq/zmtp/socket_ty
 import { totalByteLength } from "../../src/base/wire/bytes.ts";
 import type { ZeroMqPeer } from "../../src/protocols/zeromq/zeromq_peer.ts";
 import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
-import { type SocketWaitOptions, ZeroMqSocket } from "../../src/protocols/zeromq/zeromq_socket.ts";
+import { ZeroMqSocket, type ZeroMqSocketWaitOptions } from "../../src/protocols/zeromq/zeromq_socket.ts";
 
 interface OpenRequest {
   readonly peer: ZeroMqPeer;
@@ -30,7 +30,7 @@ export class ReplySocket extends ZeroMqSocket {
     });
   }
 
-  override async receive(options?: SocketWaitOptions): Promise<Uint8Array[]> {
+  override async receive(options?: ZeroMqSocketWaitOptions): Promise<Uint8Array[]> {
     this.requireOpen();
     if (this.#request === null) return await super.receive(options);
     throw new BatonError("ZMTP_STATE", "Cannot receive by a REP socket: the request before is not answered yet");

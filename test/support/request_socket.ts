@@ -5,7 +5,7 @@ import type { ZeroMqSocketType } from "../../src/protocols/zeromq/zmtp/socket_ty
 import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import type { ZeroMqPeer } from "../../src/protocols/zeromq/zeromq_peer.ts";
 import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
-import type { SocketWaitOptions } from "../../src/protocols/zeromq/zeromq_socket.ts";
+import type { ZeroMqSocketWaitOptions } from "../../src/protocols/zeromq/zeromq_socket.ts";
 
 export interface RequestOptions extends ZeroMqSocketOptions {
   /**
@@ -82,7 +82,7 @@ export class RequestSocket extends DealerSocket {
     return peer;
   }
 
-  override async receive(options?: SocketWaitOptions): Promise<Uint8Array[]> {
+  override async receive(options?: ZeroMqSocketWaitOptions): Promise<Uint8Array[]> {
     this.requireOpen();
     if (this.#asked !== null) return await super.receive(options);
     throw new BatonError("ZMTP_STATE", "Cannot receive by a REQ socket: no request was sent that is not answered");

@@ -1,7 +1,7 @@
 /** Talks to the publish/subscribe servers of a shell session. */
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../src/protocols/zookeeper/hosts.ts";
 import { findKeeperLocation } from "../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { BatonSession, Running } from "./baton_session.ts";
@@ -14,7 +14,7 @@ export interface SessionTalker extends AsyncDisposable {
 
 /** A session at the keeper of the shell session, which has to run. */
 export function sessionZooKeeper({ env }: BatonSession): Promise<ZooKeeper> {
-  return connect({ servers: parseServers(`unix:${findKeeperLocation(env).socketPath}`) });
+  return connectToZooKeeper({ servers: parseZooKeeperServers(`unix:${findKeeperLocation(env).socketPath}`) });
 }
 
 /** The session's keeper has to run. */

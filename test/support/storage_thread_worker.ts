@@ -2,7 +2,7 @@
 import process from "node:process";
 import { BatonError } from "../../src/base/errors.ts";
 import { storageError } from "../../src/base/storage/storage_error.ts";
-import { StoragePort } from "../../src/base/storage/storage_thread.ts";
+import { StorageThreadCallRunner } from "../../src/base/storage/storage_thread.ts";
 
 let numbers: number[] = [];
 let transactions = 0;
@@ -35,7 +35,7 @@ let endWait = () => {};
 
 export type NumberCalls = typeof calls;
 
-const port: StoragePort<NumberCalls, number> = new StoragePort({
+const port: StorageThreadCallRunner<NumberCalls, number> = new StorageThreadCallRunner({
   calls,
   errorOf: (error) => storageError("The store of numbers", error),
   answerWhileBusy: (method) => {

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
-import type { ChildEvent } from "../../src/base/process/supervise/child_run.ts";
+import type { SupervisionEvent } from "../../src/base/process/supervise/child_run.ts";
 import { listProcesses, readProcess } from "../../src/base/process/proc/process_table.ts";
 import type { SuperviseFixtureOptions } from "../fixtures/supervise.ts";
 import { eventually } from "./eventually.ts";
@@ -20,7 +20,7 @@ export const runtimes: readonly { readonly name: string; readonly command: reado
 
 export interface SuperviseReport {
   readonly outcome: ChildOutcome;
-  readonly events: readonly ChildEvent[];
+  readonly events: readonly SupervisionEvent[];
   readonly tookMs: number;
 }
 

@@ -1,6 +1,6 @@
 /** Many objects for the page of `baton ui`: nodes as baton writes them, made by one session. */
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { assignedTopicNode } from "../../src/pubsub/ownership/topic_node.ts";
+import { topicNodeAfterAssignment } from "../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { DirectStore } from "../../src/retry/queue/sqlite/direct_store.ts";
 import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
@@ -78,7 +78,7 @@ export async function seedPage(zk: ZooKeeper, storeFolder: string): Promise<Map<
   await makeParents(zk, path.topics);
   const nodes = new TopicNodes(zk, path);
   for (let index = 0; index < topicCount; index++) {
-    await nodes.create(`topic${String(index).padStart(3, "0")}`, assignedTopicNode("server1", "one"));
+    await nodes.create(`topic${String(index).padStart(3, "0")}`, topicNodeAfterAssignment("server1", "one"));
   }
   const rules = { ...readOnlyRules, maxBytes: 1 << 30, maxMessages: 1_000_000 };
   await using store = new DirectStore(storeFolder, rules, { mustExist: false });

@@ -1,16 +1,16 @@
 /** One value to its bytes and back, and what may go wrong on the way. */
 import { BatonError } from "../../src/base/errors.ts";
 import { ByteReader, ByteWriter } from "../../src/base/wire/bytes.ts";
-import type { Codec } from "../../src/base/wire/record_codec.ts";
+import type { JuteCodec } from "../../src/base/wire/record_codec.ts";
 
-export function encode<T>(codec: Codec<T>, value: T): Uint8Array {
+export function encode<T>(codec: JuteCodec<T>, value: T): Uint8Array {
   const writer = new ByteWriter();
   codec.write(writer, value);
   return writer.finish().slice();
 }
 
 /** The value that fills all of the bytes. */
-export function decode<T>(codec: Codec<T>, bytes: Uint8Array): T {
+export function decode<T>(codec: JuteCodec<T>, bytes: Uint8Array): T {
   const reader = new ByteReader(bytes);
   const value = codec.read(reader);
   reader.end();

@@ -4,7 +4,7 @@
  */
 import { BatonError, type ErrorCode } from "../../src/base/errors.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeperServerList } from "../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -80,7 +80,7 @@ export abstract class RecipeClient {
   protected async connect(): Promise<ZooKeeper> {
     const { network, servers, options: { sessionTimeoutMs } } = this.#shared;
     const { clock } = this.process;
-    const zk = await connect({ servers, clock, dial: network.dial(this.process), sessionTimeoutMs });
+    const zk = await connectToZooKeeper({ servers, clock, dial: network.dial(this.process), sessionTimeoutMs });
     this.#shared.sessions.opened(this.process, zk.session.id);
     return zk;
   }

@@ -7,7 +7,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import {
   decodeKeeperRows,
   encodeKeeperRows,
-  type KeeperRow,
+  type KeeperDatabaseRow,
 } from "../../src/coordination/keeper/storage/keeper_rows.ts";
 import type { Chance } from "./chance.ts";
 import { describe, type SimProcess } from "./sim_process.ts";
@@ -47,7 +47,7 @@ export class SimDisk implements Disposable {
   /** What the last process has read differs from what was written. */
   #hasReadFlipped = false;
   /** Called with the rows of each commit that is on the disk for good. */
-  onFlushed: (nodes: readonly KeeperRow[], sessions: readonly KeeperRow[]) => void = () => {};
+  onFlushed: (nodes: readonly KeeperDatabaseRow[], sessions: readonly KeeperDatabaseRow[]) => void = () => {};
 
   constructor(world: SimWorld, name: string, { isSqlite = false }: { readonly isSqlite?: boolean } = {}) {
     this.world = world;
@@ -146,7 +146,7 @@ export class SimDisk implements Disposable {
       this.world.count(`effect commit ${isThere ? "kept" : "torn"} by a power cut`);
       if (isThere) this.#apply(undecided);
     }
-    const found = (rows: readonly KeeperRow[]) =>
+    const found = (rows: readonly KeeperDatabaseRow[]) =>
       rows.map(({ id, body }) => `${id} ${body?.toString()}`).sort().join("\n");
     if (
       zxid === this.zxid && found(nodes) === found(rowsOf(this.nodes)) &&
@@ -280,6 +280,6 @@ export class SimKeeperRows {
   }
 }
 
-function rowsOf(rows: ReadonlyMap<bigint, Uint8Array>): KeeperRow[] {
+function rowsOf(rows: ReadonlyMap<bigint, Uint8Array>): KeeperDatabaseRow[] {
   return [...rows].sort(([left], [right]) => (left < right ? -1 : 1)).map(([id, body]) => ({ id, body }));
 }

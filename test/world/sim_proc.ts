@@ -3,7 +3,7 @@
  * processes.
  */
 import type { Libc } from "../../src/base/process/libc.ts";
-import { OwnProcess, type ProcessSystem } from "../../src/base/support/own_process.ts";
+import { ChildProcessRegistry, type ProcessSystem } from "../../src/base/support/own_process.ts";
 import type { OsProcess, PipeWriters, SimOs } from "./sim_os.ts";
 import { systemError } from "./sim_socket.ts";
 
@@ -75,7 +75,7 @@ export class SimPipe implements PipeWriters {
 
 export class SimSystem implements ProcessSystem {
   readonly process: OsProcess;
-  readonly own = new OwnProcess();
+  readonly own = new ChildProcessRegistry();
 
   constructor(process: OsProcess) {
     this.process = process;

@@ -1,5 +1,5 @@
 /** The nodes and sessions on the disk of a simulated keeper: the truth with which every process must agree. */
-import { decodeKeeperNode, type KeeperRow } from "../../src/coordination/keeper/storage/keeper_rows.ts";
+import { decodeKeeperNode, type KeeperDatabaseRow } from "../../src/coordination/keeper/storage/keeper_rows.ts";
 import type { ZNode } from "../../src/coordination/keeper/state/tree.ts";
 import type { SimDisk } from "./sim_disk.ts";
 import type { SimWorld } from "./sim_world.ts";
@@ -50,7 +50,7 @@ export class StoredTree {
     if (this.#sessions.size > 0) this.#world.fail("left sessions", [...this.#sessions].join(", "));
   }
 
-  #flushed(nodes: readonly KeeperRow[], sessions: readonly KeeperRow[]): void {
+  #flushed(nodes: readonly KeeperDatabaseRow[], sessions: readonly KeeperDatabaseRow[]): void {
     for (const { id, body } of sessions) body === null ? this.#sessions.delete(id) : this.#sessions.add(id);
     const changed: (ZNode | undefined)[] = [];
     for (const row of nodes) {

@@ -4,7 +4,7 @@
  */
 import net from "node:net";
 import process from "node:process";
-import { OwnProcess, type ProcessSystem, useProcessSystem } from "../../src/base/support/own_process.ts";
+import { ChildProcessRegistry, type ProcessSystem, useProcessSystem } from "../../src/base/support/own_process.ts";
 
 /** What the process whose turn it is sees. */
 export interface Surroundings {
@@ -29,7 +29,7 @@ const noProcesses: ProcessSystem = {
   readLink: refuse("a link of /proc"),
   keepOpen: refuse("a file of /proc"),
   kill: refuse("kill"),
-  own: new OwnProcess(),
+  own: new ChildProcessRegistry(),
 };
 
 let current: Surroundings | null = null;

@@ -4,18 +4,18 @@
  */
 import { liftGate, setGate, waitGate } from "../../../src/coordination/barrier/barrier_gate.ts";
 import {
-  callDeadline,
   closeCoordinationSession,
+  connectAndWaitDeadline,
   openCoordinationSession,
   reportServerOutages,
-  waitsForServer,
-  warnOfSessionTimeout,
+  waitIncludesConnecting,
+  warnOfLongSessionTimeout,
 } from "../../../src/coordination/connect/command_session.ts";
 import { type CoordinationServers, requireLockScope } from "../../../src/coordination/connect/coordination_servers.ts";
 import { describeThisHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { type CommandGuard, startGuard } from "../../../src/base/process/guard/guard.ts";
-import { StoppedBySignal, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopRequestListener } from "../../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { type Io, printJson, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { type CommandCall, defineCommand, oneNameCommandSyntax } from "../../command.ts";
@@ -28,23 +28,23 @@ import {
   type GateCommandOptions,
   readBarrierOptions,
 } from "./barrier_options.ts";
-import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
+import { LeaseNoteFile } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { superviseChild } from "../../../src/base/process/supervise/supervise_child.ts";
-import { ErasableLine } from "../../../src/base/terminal/progress_line.ts";
+import { ErasableTerminalLine } from "../../../src/base/terminal/progress_line.ts";
 import { encodeSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEndError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { enterBarrier } from "../../../src/coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../../../src/coordination/barrier/barrier_membership.ts";
 import { coordinationObjectPath } from "../../../src/coordination/nodes/node_paths.ts";
-import { parseParticipantNodes } from "../../../src/coordination/barrier/barrier_state.ts";
+import { parseBarrierParticipantNodes } from "../../../src/coordination/barrier/barrier_state.ts";
 import { readBarrierView } from "../../../src/coordination/barrier/barrier_view.ts";
-import { abortable } from "../../../src/base/support/abort.ts";
+import { rejectOnAbort } from "../../../src/base/support/abort.ts";
 import {
   commandEnvironment,
-  type RunDependencies,
-  runDependencies,
+  type CommandRunDependencies,
+  commandRunDependencies,
   toSuperviseOptions,
 } from "../../../src/coordination/job/leased_command.ts";
 import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
@@ -102,11 +102,11 @@ async function barrier(call: CommandCall<typeof barrierCommandSettings>): Promis
 async function runGate(gate: GateCommandOptions, call: CommandCall<typeof barrierCommandSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const { name } = gate;
-  using stop = new StopRequest();
+  using stop = new StopRequestListener();
   const clock = systemClock();
   const what = `gate "${name}"`;
-  using limit = callDeadline(clock, values.within, { values, stop: stop.signal });
-  const waitsFor = waitsForServer(values.within, values) ? what : undefined;
+  using limit = connectAndWaitDeadline(clock, values.within, { values, stop: stop.signal });
+  const waitsFor = waitIncludesConnecting(values.within, values) ? what : undefined;
   try {
     const changed = await runInCoordinationSession(call, async (zk, place) => {
       requireLockScope(values.scope, place);
@@ -134,7 +134,7 @@ async function runGate(gate: GateCommandOptions, call: CommandCall<typeof barrie
 
 interface BarrierRun {
   readonly io: Io;
-  readonly deps: RunDependencies;
+  readonly deps: CommandRunDependencies;
   readonly facts: StatusReportFacts;
 }
 
@@ -145,15 +145,15 @@ interface BarrierRun {
 async function runBarrier(options: BarrierCommandOptions, io: Io, guard: CommandGuard): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "barrier", names: [options.name], conflicts: ["BARRIER_TIMEOUT"] } as const;
-  const run = { io, deps: runDependencies(), facts };
+  const run = { io, deps: commandRunDependencies(), facts };
   return await runWithStatusReport({ ...options, ...about, io, facts }, () => enterAndRun(options, run, guard));
 }
 
 async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guard: CommandGuard): Promise<LockEnding> {
   const { io, deps, facts } = run;
-  using stop = new StopRequest(deps.signals);
+  using stop = new StopRequestListener(deps.signals);
   const { values } = options;
-  using limit = callDeadline(deps.clock, values.within, { values, stop: stop.signal });
+  using limit = connectAndWaitDeadline(deps.clock, values.within, { values, stop: stop.signal });
   let isGuardLeft = false;
   let zk: ZooKeeper | null = null;
   try {
@@ -164,7 +164,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
       signal: limit.signal,
     });
     const opened = (session: ZooKeeper) => {
-      if (zk === null) warnOfSessionTimeout(options, io, { place, zk: session });
+      if (zk === null) warnOfLongSessionTimeout(options, io, { place, zk: session });
       zk = session;
       guard.setSession(encodeSessionHandle(place.connect, session.session));
     };
@@ -176,7 +176,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     const grantedAtMs = deps.clock.now();
     facts.granted([member], member.waitedMs);
     if (options.verbose) io.err(startLine(member));
-    using note = LeaseNote.open(member, { clock: deps.clock, libc: await loadLibc() });
+    using note = LeaseNoteFile.open(member, { clock: deps.clock, libc: await loadLibc() });
     isGuardLeft = true; // until the command is known to have ended
     const { waitedMs } = member;
     const job = { leases: [member], waitedMs, place, note, passAuth: values.passAuth, barrier: member };
@@ -250,7 +250,7 @@ async function leaveTogether(
     return ending;
   }
   if (verbose) io.err(`baton: barrier "${member.name}": rank ${member.rank} has ended, waiting for the others\n`);
-  using stop = new StopRequest(deps.signals);
+  using stop = new StopRequestListener(deps.signals);
   try {
     await member.leave({ signal: stop.signal });
     return ending;
@@ -279,13 +279,13 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
   const { clock } = deps;
   const startMs = clock.now();
   const what = JSON.stringify(name);
-  for (let isPatient = waitsForServer(values.within, values);; isPatient = true) {
+  for (let isPatient = waitIncludesConnecting(values.within, values);; isPatient = true) {
     const zk = await openCoordinationSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
     opened(zk);
     using _outage = reportServerOutages(zk, what, { io, clock, quiet });
     using gathered = showGathered(options, io);
     try {
-      await abortable(refuseNested(zk, options, io), limit);
+      await rejectOnAbort(refuseNested(zk, options, io), limit);
       return await enterBarrier(zk, name, {
         parties,
         onMemberLost: values.onMemberLost,
@@ -313,7 +313,7 @@ async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptio
   const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return;
   const view = await readBarrierView(zk, coordinationObjectPath("barriers", name, values.root));
-  if (!parseParticipantNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
+  if (!parseBarrierParticipantNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
   throw new BatonError(
     "USAGE",
     `This process is already a member of barrier "${name}", by a baton barrier call around it`,
@@ -328,7 +328,7 @@ function showGathered(
   { name, parties, verbose, quiet }: BarrierCommandOptions,
   io: Io,
 ): Disposable & { onWaiting(gathered: number): void } {
-  const line = !quiet && !verbose && ErasableLine.canShow(io) ? new ErasableLine(io) : null;
+  const line = !quiet && !verbose && ErasableTerminalLine.canShow(io) ? new ErasableTerminalLine(io) : null;
   let last = -1;
   return {
     onWaiting(gathered) {

@@ -6,9 +6,13 @@ import { choiceType, durationType, integerType, textType } from "../../../src/ba
 import { barrierParticipantsMax } from "../../../src/coordination/barrier/barrier_state.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { coordinationObjectPath } from "../../../src/coordination/nodes/node_paths.ts";
-import { type CommandCall, dashesBeforeCommandHint } from "../../command.ts";
+import { type CommandCall, doubleDashHint } from "../../command.ts";
 import { findGivenFlag, shellLineSettings } from "../../command.ts";
-import { commandFlags, commandSettings, conflictExitCode } from "../../../src/coordination/job/leased_command_flags.ts";
+import {
+  conflictExitCodeFlag,
+  leasedCommandFlags,
+  leasedCommandSettings,
+} from "../../../src/coordination/job/leased_command_flags.ts";
 
 const flags = {
   parties: flagSetting("-N, --parties", integerType("count", { min: 1, max: barrierParticipantsMax }), {
@@ -33,7 +37,7 @@ const flags = {
     help: "stop the command if it runs longer than this (exit 124)",
     unset: "no limit",
   }),
-  conflictExitCode,
+  conflictExitCode: conflictExitCodeFlag,
   set: toggleSetting("--set", { help: "close the gate" }),
   lift: toggleSetting("--lift", { help: "open the gate" }),
   wait: toggleSetting("--wait", { help: "wait until the gate is open" }),
@@ -42,19 +46,19 @@ const flags = {
     help: "purpose of the barrier or gate; other participants can read it",
   }),
   ...shellLineSettings,
-  ...commandFlags,
+  ...leasedCommandFlags,
 } satisfies SettingTable;
 
 export const barrierCommandSettings = {
   ...flags,
-  ...commandSettings,
+  ...leasedCommandSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 
 /** The flags that concern the command. A rendezvous and gates reject them. */
 const { onMemberLost, maxHold } = flags;
-const { scope: _scope, ...childSettings } = commandSettings;
-const { foreground, passAuth, ...reportFlags } = commandFlags;
+const { scope: _scope, ...childSettings } = leasedCommandSettings;
+const { foreground, passAuth, ...reportFlags } = leasedCommandFlags;
 const flagsOfCommands = { maxHold, foreground, passAuth, ...childSettings } satisfies SettingTable;
 
 /** The flags of a barrier. Gates reject them. */
@@ -87,7 +91,7 @@ export function readBarrierOptions(
   const [name, ...more] = names;
   if (name === undefined || more.length > 0) {
     const given = name === undefined ? "none was given" : `"${names.join('", "')}" were given`;
-    const hint = name === undefined ? "" : `; ${dashesBeforeCommandHint}`;
+    const hint = name === undefined ? "" : `; ${doubleDashHint}`;
     throw new BatonError("USAGE", `baton barrier needs one name, but ${given}, ${example}${hint}`);
   }
   coordinationObjectPath("barriers", name); // throws for an invalid name
@@ -129,7 +133,7 @@ function refuseBesideGate(
   if (one !== "wait" && sources.flags.has("within")) throw refuse("-w");
   const flag = findGivenFlag({
     ...flagsOfRuns,
-    ...(one === "wait" ? {} : { conflictExitCode }),
+    ...(one === "wait" ? {} : { conflictExitCode: conflictExitCodeFlag }),
     ...(one === "set" ? {} : { reason: flags.reason }),
   }, sources.flags);
   if (flag !== null) throw refuse(flag);

@@ -3,12 +3,12 @@ import { readLeaseNote } from "../../../src/base/process/supervise/lease_note.ts
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { isPidNamespaceInsideJob } from "../../../src/base/process/proc/process_table.ts";
 import { printJson } from "../../../src/base/terminal/io.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { hasOwnHolder } from "../../../src/coordination/admin/own_holder.ts";
+import { isLockHeldByHolderIds } from "../../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
@@ -95,7 +95,7 @@ async function isOnServer(
   { locks, ids }: OuterLocks,
 ): Promise<boolean> {
   const { startServer: _starts, ...options } = readCoordinationServers(values, sources).connect;
-  await using zk = await connect(options);
-  const held = await Promise.all(locks.map(({ path }) => hasOwnHolder(zk, path, ids)));
+  await using zk = await connectToZooKeeper(options);
+  const held = await Promise.all(locks.map(({ path }) => isLockHeldByHolderIds(zk, path, ids)));
   return held.length > 0 && held.every(Boolean);
 }

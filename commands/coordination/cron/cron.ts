@@ -15,7 +15,7 @@ import { type CommandCall, defineCommand } from "../../command.ts";
 import { runInCoordinationSession } from "../../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { CronCheckJson, CronForgetJson, CronNextJson, CronResetJson } from "../../json_shapes/cron_shapes.ts";
-import { cronForms, cronSettings, type CronSettingValues, readCronOperation } from "./cron_options.ts";
+import { cronCommandForms, cronSettings, type CronSettingValues, readCronOperation } from "./cron_options.ts";
 
 export const cronCommand = defineCommand({
   name: "cron",
@@ -53,7 +53,7 @@ export const cronCommand = defineCommand({
   settings: cronSettings,
   completes: "files",
   completesFirst: { check: [], next: [], reset: [], forget: [] },
-  forms: cronForms,
+  forms: cronCommandForms,
   runsNothing: true,
   isService: true,
   run: cron,

@@ -2,11 +2,11 @@
 import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { logSettings } from "../../../src/coordination/settings/command_settings.ts";
 import { connectionSettings, historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import { durationType, integerType, textType, type ValueType } from "../../../src/base/config/value_types.ts";
+import { durationType, integerType, type SettingValueType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { isUnixTimeMs } from "../../../src/base/support/instant.ts";
 import { type CommandCall, findGivenFlag } from "../../command.ts";
-import { commandSettings } from "../../../src/coordination/job/leased_command_flags.ts";
+import { leasedCommandSettings } from "../../../src/coordination/job/leased_command_flags.ts";
 
 const timezone = flagSetting("--timezone", textType("zone"), {
   help: "time zone of lines without CRON_TZ, such as Europe/Berlin; the same on all hosts",
@@ -52,7 +52,7 @@ const serviceSettings = {
     default: 30,
   }),
   ...logSettings,
-  ...commandSettings,
+  ...leasedCommandSettings,
 } satisfies SettingTable;
 
 export const cronSettings = {
@@ -66,7 +66,7 @@ export const cronSettings = {
 } satisfies SettingTable;
 
 /** The type of a time with an offset from UTC. The value is in Unix milliseconds. */
-function instantTextType(): ValueType<number> {
+function instantTextType(): SettingValueType<number> {
   return {
     placeholder: "time",
     fileType: "string",
@@ -80,7 +80,7 @@ function instantTextType(): ValueType<number> {
 }
 
 /** The settings that each operation rejects. */
-export const cronForms = {
+export const cronCommandForms = {
   check: { refuses: { ...serviceSettings, ...nextSettings, ...connectionSettings }, runsNothing: true },
   next: { refuses: { ...serviceSettings, ...connectionSettings }, runsNothing: true },
   reset: { refuses: { ...serviceSettings, timezone, ...nextSettings }, runsNothing: true },
@@ -89,7 +89,7 @@ export const cronForms = {
 
 export type CronSettingValues = CommandCall<typeof cronSettings>["values"];
 
-export type CronOperation = keyof typeof cronForms;
+export type CronOperation = keyof typeof cronCommandForms;
 const operations = ["check", "next", "reset", "forget"] as const satisfies readonly CronOperation[];
 
 /** Returns the operation and its argument. The operation is `run` if there is only a file. Throws USAGE. */
@@ -108,7 +108,7 @@ export function readCronOperation(
       `baton cron${word} needs one ${what.toLowerCase()}, and ${given}, as in: baton cron${word} ${what}`,
     );
   }
-  const refused = operation === "run" ? { ...nextSettings, json } : cronForms[operation].refuses;
+  const refused = operation === "run" ? { ...nextSettings, json } : cronCommandForms[operation].refuses;
   const wrongFlag = findGivenFlag(refused, sources.flags);
   if (wrongFlag !== null) throw new BatonError("USAGE", `baton cron${word || " FILE"} does not use ${wrongFlag}`);
   return { operation, subject };

@@ -1,5 +1,5 @@
 /** `baton elect`: stands for election, runs the command while leading, and stands for election again. */
-import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
+import { LeaseNoteFile } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { type CommandGuard, startGuard } from "../../../src/base/process/guard/guard.ts";
 import { type Io, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
@@ -8,8 +8,8 @@ import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEndError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { campaign, type Leadership } from "../../../src/coordination/election/campaign.ts";
-import { leaderStatus } from "../../../src/coordination/election/leader_status.ts";
-import { abortable } from "../../../src/base/support/abort.ts";
+import { readLeaderStatus } from "../../../src/coordination/election/leader_status.ts";
+import { rejectOnAbort } from "../../../src/base/support/abort.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { chooseCoordinationServers } from "../../coordination_session.ts";
@@ -20,7 +20,7 @@ import { decideElectionNextStep } from "./election_next_step.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import {
   commandEnvironment,
-  runDependencies,
+  commandRunDependencies,
   toSuperviseOptions,
 } from "../../../src/coordination/job/leased_command.ts";
 import { LeaderFile } from "./leader_file.ts";
@@ -31,11 +31,11 @@ import { runWithStatusReport, StatusReportFacts } from "../../../src/coordinatio
 import {
   openCoordinationSession,
   reportServerOutages,
-  warnOfSessionTimeout,
+  warnOfLongSessionTimeout,
 } from "../../../src/coordination/connect/command_session.ts";
 import { showLockWait } from "../../../src/coordination/job/wait_display.ts";
 import { describeThisHolder } from "../../../src/coordination/nodes/holder_info.ts";
-import { type SignalSource, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { type SignalSource, StopRequestListener } from "../../../src/base/process/supervise/signal_source.ts";
 import { defineCommand, oneNameCommandSyntax } from "../../command.ts";
 import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
 import { shellHealthCheck, watchCommandHealth } from "../../../src/base/process/supervise/health_watch.ts";
@@ -61,7 +61,7 @@ async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
 class ElectionRun {
   readonly #options: ElectOptions;
   readonly #io: Io;
-  readonly #deps = runDependencies();
+  readonly #deps = commandRunDependencies();
   readonly #facts: StatusReportFacts;
   readonly #place: CoordinationServers;
   readonly #candidate: CandidateSession;
@@ -96,7 +96,7 @@ class ElectionRun {
     const { values } = this.#options;
     const { clock, signals } = this.#deps;
     if (values.leaderFile !== undefined) this.#file = this.#openFile(values.leaderFile);
-    let stop = new StopRequest(signals);
+    let stop = new StopRequestListener(signals);
     try {
       for (let shortTerms = 0;;) {
         const { term, ending } = await this.#lead(stop.signal);
@@ -111,8 +111,8 @@ class ElectionRun {
         if (term.hasBreach) this.#candidate.abandon(); // a process that could not be killed may still run
         if (next.do === "end") return ending;
         shortTerms = next.shortTerms;
-        // The new StopRequest listens before the old one is disposed, so that no signal is missed.
-        const listening = new StopRequest(signals);
+        // The new StopRequestListener listens before the old one is disposed, so that no signal is missed.
+        const listening = new StopRequestListener(signals);
         stop[Symbol.dispose]();
         stop = listening;
         await this.#giveUp(stop.signal);
@@ -139,7 +139,7 @@ class ElectionRun {
       this.#leadership = leadership;
       this.#facts.granted([leadership], leadership.waitedMs);
       if (this.#options.verbose) this.#print(describeLeadership(leadership));
-      using note = LeaseNote.open(leadership, { clock, libc: await loadLibc() });
+      using note = LeaseNoteFile.open(leadership, { clock, libc: await loadLibc() });
       isGuardLeft = true; // until the command has certainly ended
       const term = await runTerm(this.#options, leadership, {
         deps: { ...this.#deps, io: this.#io, guard },
@@ -179,7 +179,7 @@ class ElectionRun {
       using _outage = reportServerOutages(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
       using progress = showLockWait(name, this.#options, this.#io);
       try {
-        await abortable(this.#refuseNested(zk), stop);
+        await rejectOnAbort(this.#refuseNested(zk), stop);
         const { acl } = this.#place.connect;
         const info = describeThisHolder(this.#options);
         const recorder = values.history
@@ -217,7 +217,7 @@ class ElectionRun {
     const cookies = outerHolderIds(this.#io.env);
     if (cookies.length === 0) return;
     const { name, values } = this.#options;
-    const { leader } = await leaderStatus(zk, name, { root: values.root });
+    const { leader } = await readLeaderStatus(zk, name, { root: values.root });
     if (leader === null || !cookies.includes(leader.id)) return;
     throw new BatonError("USAGE", `"${name}" is already led by this command: it runs under baton elect ${name}`);
   }
@@ -232,7 +232,7 @@ class ElectionRun {
   }
 
   #onSessionOpened(zk: ZooKeeper, isFirst: boolean): void {
-    if (isFirst) warnOfSessionTimeout(this.#options, this.#io, { place: this.#place, zk });
+    if (isFirst) warnOfLongSessionTimeout(this.#options, this.#io, { place: this.#place, zk });
     this.#file?.follow(zk);
   }
 
@@ -242,7 +242,7 @@ class ElectionRun {
     return new LeaderFile({ file, name, root: values.root, clock: this.#deps.clock, onProblem });
   }
 
-  #environment(leadership: Leadership, note: LeaseNote | null): Record<string, string | undefined> {
+  #environment(leadership: Leadership, note: LeaseNoteFile | null): Record<string, string | undefined> {
     const { name, value, values: { passAuth } } = this.#options;
     const job = { leases: [leadership], waitedMs: leadership.waitedMs, place: this.#place, note, passAuth };
     return commandEnvironment(this.#io, { ...job, election: { name, value } });

@@ -11,8 +11,8 @@ import { choiceType, durationType, integerType, textType } from "../../../src/ba
 import { BatonError } from "../../../src/base/errors.ts";
 import { checkLeaderValue } from "../../../src/coordination/election/election_state.ts";
 import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
-import { type CommandCall, dashesBeforeCommandHint, shellLineSettings } from "../../command.ts";
-import { commandFlags } from "../../../src/coordination/job/leased_command_flags.ts";
+import { type CommandCall, doubleDashHint, shellLineSettings } from "../../command.ts";
+import { leasedCommandFlags } from "../../../src/coordination/job/leased_command_flags.ts";
 
 const restartModes = ["always", "on-loss", "never"] as const;
 export type ElectRestartMode = (typeof restartModes)[number];
@@ -77,7 +77,7 @@ const flags = {
     help: "why this candidate stands; shown by baton who",
   }),
   ...shellLineSettings,
-  ...commandFlags,
+  ...leasedCommandFlags,
   statusFd: flagSetting("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
     group: "output",
     help: "write a report of the last term to this open descriptor, as one JSON line",
@@ -119,7 +119,7 @@ export function readElectOptions(call: CommandCall<typeof electCommandSettings>)
   if (more.length > 0) {
     throw new BatonError(
       "USAGE",
-      `baton elect takes one name before --, not "${names.join('", "')}"; ${dashesBeforeCommandHint}`,
+      `baton elect takes one name before --, not "${names.join('", "')}"; ${doubleDashHint}`,
     );
   }
   electionPath(name); // throws for an invalid name

@@ -2,8 +2,8 @@
 import { rmSync } from "node:fs";
 import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_start.ts";
 import { TcpForwarder } from "../../../src/base/sockets/tcp_forwarder.ts";
-import { StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
-import { flagSetting, insecureHelp, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
+import { StopRequestListener } from "../../../src/base/process/supervise/signal_source.ts";
+import { flagSetting, insecureFlagHelp, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -17,17 +17,17 @@ import { takeListenAddress } from "../../../src/base/sockets/take_address.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { defineCommand } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
-import { parseListenFlag, refuseOpenSockets } from "../../../src/base/config/listen_address.ts";
+import { parseListenAddressFlag, refuseUnprotectedSockets } from "../../../src/base/config/listen_address.ts";
 import { followLeader } from "./follow_leader.ts";
 import { requireOneName } from "../../name_arguments.ts";
-import { socketReach } from "../../../src/base/sockets/socket_reach.ts";
+import { describeWhoReachesSocket } from "../../../src/base/sockets/socket_reach.ts";
 
 const settings = {
   listen: flagSetting("--listen", textType("host:port|unix:PATH"), {
     once: true,
     help: "address to listen on; :PORT listens on this machine only, port 0 chooses a free port",
   }),
-  insecure: toggleSetting("--insecure", { group: "security", help: insecureHelp }),
+  insecure: toggleSetting("--insecure", { group: "security", help: insecureFlagHelp }),
   maxConnections: flagSetting("--max-connections", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "maximum number of open connections; further ones are closed",
     default: 1000,
@@ -58,8 +58,8 @@ export const forwardCommand = defineCommand({
       if (!values.quiet) io.err(`baton: ${sentence}\n`);
     };
     const at = listenAddressOf(values.listen);
-    refuseOpenSockets([{ address: at, protection: null, isProtected: false }], values.insecure);
-    using stop = new StopRequest();
+    refuseUnprotectedSockets([{ address: at, protection: null, isProtected: false }], values.insecure);
+    using stop = new StopRequestListener();
     const forwarder = new TcpForwarder({
       dial,
       clock: systemClock(),
@@ -72,7 +72,7 @@ export const forwardCommand = defineCommand({
     try {
       say(
         `forwarding ${formatAddress(listener.address)} to the leader of "${name}", for ${
-          socketReach(listener.address, false)
+          describeWhoReachesSocket(listener.address, false)
         }`,
       );
       for await (const { change } of followLeader(call, name, { signal: stop.signal })) {
@@ -96,7 +96,7 @@ function listenAddressOf(written: string | undefined): Address {
   if (written === undefined) {
     throw new BatonError("USAGE", "baton forward needs --listen, as in: baton forward NAME --listen :9000");
   }
-  return parseListenFlag(written);
+  return parseListenAddressFlag(written);
 }
 
 function leaderAddressOf(change: LeaderChange, name: string, complain: (sentence: string) => void): Address | null {

@@ -2,18 +2,18 @@
 import { printJson } from "../../../src/base/terminal/io.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import { waitType } from "../../../src/base/config/value_types.ts";
+import { waitTimeType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import type { Grant, LeaderChange } from "../../../src/coordination/election/election_history.ts";
-import { type LeaderStatus, leaderStatus } from "../../../src/coordination/election/leader_status.ts";
+import { type LeaderStatus, readLeaderStatus } from "../../../src/coordination/election/leader_status.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { WaitTimeout } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { findObjectKinds } from "../../../src/coordination/admin/object_details.ts";
-import { describeOtherUses, requireOneName } from "../../name_arguments.ts";
+import { describeOtherKindsWithName, requireOneName } from "../../name_arguments.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { runInCoordinationSession } from "../../coordination_session.ts";
-import { callDeadline, waitsForServer } from "../../../src/coordination/connect/command_session.ts";
+import { connectAndWaitDeadline, waitIncludesConnecting } from "../../../src/coordination/connect/command_session.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
 import type { LeaderJson, LeaderLineJson } from "../../json_shapes/election_shapes.ts";
@@ -21,7 +21,7 @@ import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {
   json: toggleSetting("--json", { help: "print one JSON object" }),
-  wait: flagSetting("-w, --wait", waitType(), {
+  wait: flagSetting("-w, --wait", waitTimeType(), {
     aliases: "--timeout, --wait-limit",
     help: "wait for a leader, at most this long or `forever`, connecting included; then exit 75, or 69 if no server " +
       "responds",
@@ -73,11 +73,13 @@ async function printLeader(call: LeaderCall, name: string): Promise<ExitCode> {
   const { root } = values;
   const isTold = !values.quiet && !values.json;
   const { status, also } = await runInCoordinationSession(call, async (zk) => {
-    const status = await leaderStatus(zk, name, { root });
+    const status = await readLeaderStatus(zk, name, { root });
     const isUnused = status.leader === null && isTold;
     return {
       status,
-      also: isUnused ? describeOtherUses(await findObjectKinds(zk, name, root), { kind: "election", name }) : "",
+      also: isUnused
+        ? describeOtherKindsWithName(await findObjectKinds(zk, name, root), { kind: "election", name })
+        : "",
     };
   });
   printStatus(call, status);
@@ -89,12 +91,12 @@ async function printLeader(call: LeaderCall, name: string): Promise<ExitCode> {
 async function waitForLeader(call: LeaderCall, name: string): Promise<ExitCode> {
   const { values } = call;
   const waitMs = values.wait === Infinity ? undefined : values.wait;
-  using limit = callDeadline(systemClock(), waitMs, { values });
+  using limit = connectAndWaitDeadline(systemClock(), waitMs, { values });
   const noLeader = () =>
     new BatonError("LOCK_TIMEOUT", `"${name}" had no leader within ${formatDuration(waitMs ?? 0)}`);
   let isVacant = false;
   try {
-    const following = { signal: limit.signal, waitsForServer: waitsForServer(waitMs, values) };
+    const following = { signal: limit.signal, waitsForServer: waitIncludesConnecting(waitMs, values) };
     for await (const { change, path } of followLeader(call, name, following)) {
       isVacant = change.kind === "vacant";
       if (isVacant && waitMs === 0) throw noLeader();

@@ -4,7 +4,7 @@
  */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { BatonError, errorMessage, errorReason } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../../src/base/errors.ts";
 import { dirname } from "node:path";
 import { refuseLinksOfOthers } from "../../../src/base/support/open_output.ts";
 import { LeaderChanges } from "../../../src/coordination/election/election_history.ts";
@@ -79,7 +79,7 @@ export class LeaderFile {
       return null;
     } catch (thrown) {
       rmSync(draft, { force: true });
-      return `Cannot write --leader-file ${file}: ${errorReason(thrown)}`;
+      return `Cannot write --leader-file ${file}: ${systemCallErrorReason(thrown)}`;
     }
   }
 

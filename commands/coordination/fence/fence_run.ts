@@ -1,6 +1,6 @@
 /** `baton fence run`: runs a command, unless the store contains a higher fencing token. */
 import { hostname } from "node:os";
-import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
+import { ownSignalSource, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
 import { type FencedCommandEnd, runFencedCommand } from "../../../src/coordination/fence/run_fenced.ts";
 import { parseFencingToken } from "../../../src/coordination/fence/token_slots.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -34,7 +34,7 @@ export async function runFenceRun(
     command,
     descriptors: io.inheritedFds,
     clock: systemClock(),
-    signals: processSignals(),
+    signals: ownSignalSource(),
   });
   return exitCodeOfEnd(ending);
 }

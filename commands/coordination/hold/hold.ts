@@ -12,7 +12,7 @@ import {
   startHelperProcess,
 } from "../../../src/base/process/spawn/helper_process.ts";
 import { holderProcessVariable } from "../../../src/base/process/proc/process_table.ts";
-import { StoppedBySignal, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopRequestListener } from "../../../src/base/process/supervise/signal_source.ts";
 import { holderProcessCommand, holderProcessName } from "../../../src/coordination/hold/find_holds.ts";
 import {
   holderConfirmedLine,
@@ -23,9 +23,9 @@ import {
 import { failingShellLine, shellExportLines, shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { isTerminal } from "../../../src/base/terminal/output_writer.ts";
-import { ErasableLine } from "../../../src/base/terminal/progress_line.ts";
+import { ErasableTerminalLine } from "../../../src/base/terminal/progress_line.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
-import { abortable } from "../../../src/base/support/abort.ts";
+import { rejectOnAbort } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { isSameFile } from "../../../src/base/support/one_file.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
@@ -107,7 +107,7 @@ function promptMessage(names: readonly string[]): string {
 }
 
 async function holdThroughHelper(options: HoldOptions, io: Io, facts: StatusReportFacts): Promise<LockEnding> {
-  using stop = new StopRequest();
+  using stop = new StopRequestListener();
   const outcome = Promise.withResolvers<LockEnding>();
   const helper = await startHolder(options, (message) => {
     if (message.kind === "stderr") return io.err(message.text, message.form);
@@ -128,7 +128,7 @@ async function holdThroughHelper(options: HoldOptions, io: Io, facts: StatusRepo
   });
   await helper.send(JSON.stringify(holderRequestOf(options, io)) + "\n");
   try {
-    const ending = await abortable(outcome.promise, stop.signal);
+    const ending = await rejectOnAbort(outcome.promise, stop.signal);
     if (facts.tokens === null) markHelperEnding(helper.pid); // the ending is the last message of the holder process
     return ending;
   } catch (thrown) {
@@ -161,7 +161,7 @@ function holderRequestOf(options: HoldOptions, io: Io): HolderRequest<PackedLock
     options: packLockOptions(options),
     script: options.script,
     env: { BATON_LOCK_COOKIE: io.env["BATON_LOCK_COOKIE"] ?? "" },
-    columns: ErasableLine.canShow(io) ? io.columns : null,
+    columns: ErasableTerminalLine.canShow(io) ? io.columns : null,
   };
 }
 

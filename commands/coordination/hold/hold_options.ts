@@ -5,10 +5,10 @@
 import process from "node:process";
 import {
   hasProcessTable,
-  otherPidNamespaceReason,
   type ProcessIdentity,
   processOfThread,
   readProcess,
+  whyProcessTableIsUnusable,
 } from "../../../src/base/process/proc/process_table.ts";
 import {
   findEnclosingScript,
@@ -87,7 +87,7 @@ export function readHoldOptions(call: CommandCall<typeof holdSettings>): HoldOpt
 
 function scriptOf(pid: number | undefined): ProcessIdentity {
   if (!hasProcessTable()) {
-    const why = otherPidNamespaceReason() ?? "it finds the script's processes there, to stop them";
+    const why = whyProcessTableIsUnusable() ?? "it finds the script's processes there, to stop them";
     throw new BatonError("CONFIG", `baton hold needs Linux with /proc: ${why}`);
   }
   const row = pid === undefined ? findEnclosingScript(process.ppid) : readProcess(pid);

@@ -7,20 +7,20 @@ import process from "node:process";
 import { closeInheritedDescriptors } from "../../../src/base/process/spawn/inherited_descriptors.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import {
-  processSignals,
+  ownSignalSource,
   type SignalSource,
   StoppedBySignal,
 } from "../../../src/base/process/supervise/signal_source.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { holderProcessName } from "../../../src/coordination/hold/find_holds.ts";
-import { parseHeldLocks, removeEndedHoldMarks } from "../../../src/coordination/hold/hold_list.ts";
+import { parseHeldLocks, removeEndedHolderIds } from "../../../src/coordination/hold/hold_list.ts";
 import { HolderPipe, type HolderRequest } from "../../../src/coordination/hold/holder_pipe.ts";
-import { mayReleaseThrough } from "../../../src/coordination/hold/release_socket.ts";
+import { isReleaseSocketUsable } from "../../../src/coordination/hold/release_socket.ts";
 import { ScriptWatch } from "../../../src/coordination/hold/script_process.ts";
 import { holderSignals, superviseScript } from "../../../src/coordination/hold/supervise_script.ts";
 import { type Io, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
-import { abortable } from "../../../src/base/support/abort.ts";
+import { rejectOnAbort } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type PackedLockOptions, unpackLockOptions } from "./hold_options.ts";
@@ -39,8 +39,8 @@ export async function runHolderProcess(io: Io): Promise<ExitCode> {
   const pipe: LockHolderPipe = new HolderPipe(io);
   const stop = new AbortController();
   pipe.abandoned.addEventListener("abort", () => stop.abort());
-  using signals = holderSignals(processSignals(), stop.signal);
-  const line = await abortable(pipe.request, pipe.abandoned).catch(() => null);
+  using signals = holderSignals(ownSignalSource(), stop.signal);
+  const line = await rejectOnAbort(pipe.request, pipe.abandoned).catch(() => null);
   if (line === null) return exitCodes.SUCCESS;
   const facts = new StatusReportFacts();
   try {
@@ -70,9 +70,9 @@ async function acquireAndSupervise(
   const { script } = request;
   const { ended = [], held = [] } = Object.groupBy(
     parseHeldLocks(io.env["BATON_HOLD"]),
-    ({ path }) => mayReleaseThrough(path) ? "held" : "ended",
+    ({ path }) => isReleaseSocketUsable(path) ? "held" : "ended",
   );
-  const env = { ...process.env, BATON_LOCK_COOKIE: removeEndedHoldMarks(ended, request.env["BATON_LOCK_COOKIE"]) };
+  const env = { ...process.env, BATON_LOCK_COOKIE: removeEndedHolderIds(ended, request.env["BATON_LOCK_COOKIE"]) };
   const options = unpackLockOptions(request.options, env);
   const ownIo = holderIo(io, env, { pipe, columns: request.columns });
   // The wait for the lock ends when the script ends.

@@ -7,7 +7,7 @@ import { findLocksHeldByAncestors } from "../../../src/coordination/hold/find_ho
 import { type HeldLocks, parseHeldLocks } from "../../../src/coordination/hold/hold_list.ts";
 import {
   type HolderReleaseResponse,
-  mayReleaseThrough,
+  isReleaseSocketUsable,
   parseReleaseSocketPath,
   requestRelease,
 } from "../../../src/coordination/hold/release_socket.ts";
@@ -79,7 +79,9 @@ async function release(call: CommandCall<typeof settings>): Promise<ExitCode> {
 
 /** Returns the holds in the environment. If a name is missing there, adds the holds of this process's ancestors. */
 function knownHolds(names: readonly string[], held: readonly HeldLocks[]): readonly HeldLocks[] {
-  const isMissing = names.some((name) => !held.some((one) => one.names.includes(name) && mayReleaseThrough(one.path)));
+  const isMissing = names.some((name) =>
+    !held.some((one) => one.names.includes(name) && isReleaseSocketUsable(one.path))
+  );
   if (!isMissing || !hasProcessTable()) return held;
   const found = findLocksHeldByAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
   // An ended hold stays in the list, before the others, because it shows how the lock was lost.
@@ -105,7 +107,7 @@ function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name
   for (const name of new Set(names)) {
     const hold = held.findLast((one) => one.names.includes(name)) ?? null;
     const missing = hold?.names.filter((one) => !names.includes(one)) ?? [];
-    if (hold !== null && missing.length > 0 && mayReleaseThrough(hold.path)) {
+    if (hold !== null && missing.length > 0 && isReleaseSocketUsable(hold.path)) {
       const all = hold.names.join(" ");
       throw new BatonError(
         "USAGE",
@@ -137,7 +139,7 @@ function reportNotHeld(name: string, { io, values }: CommandCall<typeof settings
 
 async function releaseOne(hold: HeldLocks, call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { io, values } = call;
-  if (!mayReleaseThrough(hold.path)) return reportNoHolder(hold, call);
+  if (!isReleaseSocketUsable(hold.path)) return reportNoHolder(hold, call);
   const requester = { pid: process.pid, startTicks: readProcess(process.pid)?.startTicks ?? 0 };
   const request = { requester, stopsProcesses: values.stopProcesses };
   const response = await requestRelease(hold.path, request, { waitMs: values.wait });

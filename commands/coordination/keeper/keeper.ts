@@ -3,7 +3,7 @@
  * a keeper on demand.
  */
 import { join, resolve } from "node:path";
-import { processSignals } from "../../../src/base/process/supervise/signal_source.ts";
+import { ownSignalSource } from "../../../src/base/process/supervise/signal_source.ts";
 import { createProcessLog } from "../../../src/base/terminal/process_log.ts";
 import type { Log } from "../../../src/base/support/log.ts";
 import type { HttpService } from "../../../src/base/http/serve_http.ts";
@@ -20,26 +20,26 @@ import {
   type KeeperLocation,
   machineKeeperSocketPath,
 } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
-import { checkSafeFolder, safeFoldersAbove } from "../../../src/coordination/keeper/lifecycle/safe_folder.ts";
+import { checkSafeFolder, foldersToCheckAbove } from "../../../src/coordination/keeper/lifecycle/safe_folder.ts";
 import { type Address, formatAddress } from "../../../src/base/sockets/connection.ts";
 import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { PartProgress, type ProgressCall, progressSettings } from "../../../src/base/terminal/progress.ts";
+import { BlockingWorkProgress, type ProgressCall, progressSettings } from "../../../src/base/terminal/progress.ts";
 import { defineCommand, findGivenFlag } from "../../command.ts";
 import { ownKeeperLocation } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import {
   checkListenAddress,
-  parseListenFlag,
-  planStatusPage,
-  refuseOpenSockets,
+  parseListenAddressFlag,
+  planStatusPageSocket,
+  refuseUnprotectedSockets,
 } from "../../../src/base/config/listen_address.ts";
 import { parseKeeperLimits } from "../../../src/coordination/keeper/lifecycle/limits_flag.ts";
 import type { KeeperVerifyJson } from "../../json_shapes/machine_shapes.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import type { WorkProgress } from "../../../src/base/support/work_progress.ts";
-import { describeSocketReach } from "../../../src/base/sockets/socket_reach.ts";
+import { describeWhoReachesSockets } from "../../../src/base/sockets/socket_reach.ts";
 
 const settings = {
   dataDir: flagSetting("--data-dir", textType("folder"), {
@@ -117,7 +117,12 @@ type KeeperValues = SettingValues<typeof settings>;
  * variable.
  */
 function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log): CheckedServeOptions {
-  const listen = addOriginToErrors("listen", settings.listen, sources, () => values.listen?.map(parseListenFlag));
+  const listen = addOriginToErrors(
+    "listen",
+    settings.listen,
+    sources,
+    () => values.listen?.map(parseListenAddressFlag),
+  );
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
   const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
   // TLS settings in a file are only for keepers that listen on TCP. TLS flags are for this keeper in any case.
@@ -130,7 +135,7 @@ function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log):
   checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
   const protection = "--tls-cert and --tls-key";
   const sockets = (listen ?? []).map((address) => ({ address, protection, isProtected: tls !== undefined }));
-  refuseOpenSockets([...sockets, ...planStatusPage(metricsListen)], values.insecure);
+  refuseUnprotectedSockets([...sockets, ...planStatusPageSocket(metricsListen)], values.insecure);
   checkTimes(values, sources);
   const limits = addOriginToErrors("limit", settings.limit, sources, () => parseKeeperLimits(values.limit));
   return { listen, tls, limits, metricsListen };
@@ -184,7 +189,7 @@ async function serve(
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
   });
-  const unlisten = processSignals().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
+  const unlisten = ownSignalSource().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
   await using page = options.metricsListen === undefined
     ? null
     : await openStatusPage(options.metricsListen, keeper, dataDir);
@@ -213,13 +218,13 @@ function logAddresses(log: Log, { keeper, page, isProtected }: {
 }): void {
   const listen = keeper.addresses.map(formatAddress).join(", ");
   const { pid } = process;
-  log("info", "serving", `process ${pid} serves ${describeSocketReach(keeper.addresses, { isProtected })}`, {
+  log("info", "serving", `process ${pid} serves ${describeWhoReachesSockets(keeper.addresses, { isProtected })}`, {
     pid,
     listen,
   });
   if (page === null) return;
   const metrics = formatAddress(page.address);
-  const where = describeSocketReach([page.address], { isProtected: false });
+  const where = describeWhoReachesSockets([page.address], { isProtected: false });
   log("info", "metrics", `/healthz and /metrics are at ${where}`, { metrics });
 }
 
@@ -251,7 +256,7 @@ async function runDataCommand(
     "../../../src/coordination/keeper/storage/data_check_and_backup.ts"
   );
   const withProgress = <T>(work: (progress: WorkProgress) => T): T => {
-    using progress = new PartProgress({ io, values });
+    using progress = new BlockingWorkProgress({ io, values });
     return work(progress);
   };
   if (file !== undefined) {
@@ -280,7 +285,7 @@ function dataDirOf({ dir, socketPath }: KeeperLocation): string {
  * often share its volume.
  */
 function warnOfFoldersAbove(dataDir: string, log: Log): void {
-  for (const folder of safeFoldersAbove(dataDir)) {
+  for (const folder of foldersToCheckAbove(dataDir)) {
     try {
       checkSafeFolder(folder);
     } catch (error) {

@@ -6,7 +6,7 @@ import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_ke
 import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper_limits.ts";
 import { keeperDatabaseFileName } from "../../../src/coordination/keeper/storage/keeper_rows.ts";
 import { whyStoreNotWritable } from "../../../src/base/storage/write_access.ts";
-import { keeperUseReader } from "./keeper_use.ts";
+import { keeperNodeMetricsReader } from "./keeper_use.ts";
 import type { KeeperStatistics } from "../../../src/coordination/keeper/protocol/keeper_report.ts";
 
 const { gauge, counter, histogram } = metricFactory("baton_keeper");
@@ -18,7 +18,7 @@ export function keeperStatusSource(
   keeper: Pick<Keeper, "statistics" | "limits" | "readNode">,
   dataDir: string,
 ): StatusPageSource {
-  const use = keeperUseReader(keeper);
+  const use = keeperNodeMetricsReader(keeper);
   return {
     health: () => healthOf(keeper.statistics(), dataDir),
     metrics: async () => [...metricsOf(keeper.statistics(), keeper.limits), ...await use()],

@@ -10,8 +10,8 @@ import type { Metric } from "../../../src/base/terminal/metrics_text.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { CountedMetricNames } from "../../../src/coordination/view/counted_names.ts";
-import { readUseForMetrics } from "../../../src/coordination/view/read_use.ts";
-import { buildUseMetrics, type UseMetricsReading } from "../../../src/coordination/view/use_metrics.ts";
+import { readObjectUseMetrics } from "../../../src/coordination/view/read_use.ts";
+import { buildObjectUseMetrics, type ObjectUseMetricsReading } from "../../../src/coordination/view/use_metrics.ts";
 
 const namesMax = 200;
 /** How long a reading is reused, in milliseconds. Otherwise frequent requests would slow down the keeper. */
@@ -22,14 +22,14 @@ const readsAtOnce = 100;
 type NodeReader = Pick<Keeper, "readNode">;
 
 /** Returns a function that reads the metrics of everything below /baton. */
-export function keeperUseReader(keeper: NodeReader, clock: Clock = systemClock()): () => Promise<Metric[]> {
-  let latest: { readonly reading: Promise<UseMetricsReading>; readonly atMs: number } | null = null;
+export function keeperNodeMetricsReader(keeper: NodeReader, clock: Clock = systemClock()): () => Promise<Metric[]> {
+  let latest: { readonly reading: Promise<ObjectUseMetricsReading>; readonly atMs: number } | null = null;
   const counted = new CountedMetricNames(namesMax);
   return async () => {
     if (latest === null || clock.now() - latest.atMs > readingMs) {
-      latest = { reading: readUseForMetrics(readerOf(keeper), { root: "/baton", clock }), atMs: clock.now() };
+      latest = { reading: readObjectUseMetrics(readerOf(keeper), { root: "/baton", clock }), atMs: clock.now() };
     }
-    return buildUseMetrics(await latest.reading, { namesMax, counted });
+    return buildObjectUseMetrics(await latest.reading, { namesMax, counted });
   };
 }
 

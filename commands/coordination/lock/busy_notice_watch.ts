@@ -4,8 +4,8 @@
  */
 import type { Io } from "../../../src/base/terminal/io.ts";
 import {
-  type BusyNoticeOptions,
-  claimBusyNotice,
+  claimLongHoldNotice,
+  type LongHoldNoticeOptions,
   type OldestLockHold,
   readOldestLockHold,
   readServersTimeMs,
@@ -60,7 +60,7 @@ export class BusyNoticeWatch {
   readonly #zk: ZooKeeper;
   readonly #name: string;
   readonly #notice: BusyNoticeText;
-  readonly #options: BusyNoticeOptions;
+  readonly #options: LongHoldNoticeOptions;
   readonly #io: Io;
   readonly #stop = new AbortController();
   readonly #kill = new AbortController();
@@ -71,7 +71,7 @@ export class BusyNoticeWatch {
   constructor(
     zk: ZooKeeper,
     name: string,
-    { notice, io, ...options }: BusyNoticeOptions & { readonly notice: BusyNoticeText; readonly io: Io },
+    { notice, io, ...options }: LongHoldNoticeOptions & { readonly notice: BusyNoticeText; readonly io: Io },
   ) {
     this.#zk = zk;
     this.#name = name;
@@ -131,7 +131,7 @@ export class BusyNoticeWatch {
     const nowMs = await this.#nowMs();
     const leftMs = this.#notice.afterMs - (nowMs - hold.sinceMs);
     if (leftMs > 0) return leftMs;
-    if (await claimBusyNotice(this.#zk, hold, { ...this.#options, nowMs })) await this.#run(hold, nowMs);
+    if (await claimLongHoldNotice(this.#zk, hold, { ...this.#options, nowMs })) await this.#run(hold, nowMs);
     return this.#notice.afterMs;
   }
 

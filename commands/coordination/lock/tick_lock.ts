@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
 import { tickLateMsDefault } from "../../../src/coordination/tick/tick_claim.ts";
 import type { TickAttempt } from "../../../src/coordination/tick/tick_decision.ts";
-import type { AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
+import type { AcquireLockOptions } from "../../../src/coordination/lock/acquire_lock.ts";
 import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../../src/coordination/nodes/zookeeper_lease.ts";
 import { chooseScheduleZone } from "../../../src/base/schedule/local_zone.ts";
@@ -33,7 +33,7 @@ export async function takeLockWithTick(
   { options, env, common }: {
     readonly options: LockCommandOptions;
     readonly env: Readonly<Record<string, string | undefined>>;
-    readonly common: Omit<AcquireOptions, "claim" | "mode" | "limit"> & { readonly info: HolderInfo };
+    readonly common: Omit<AcquireLockOptions, "claim" | "mode" | "limit"> & { readonly info: HolderInfo };
   },
 ): Promise<{ readonly lease: ZooKeeperLease; readonly tick: HeldTick }> {
   const { skew: skewMs, catchUp, retry: retriesMax = 0, replaceSchedule: replaces } = options.values;

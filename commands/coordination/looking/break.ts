@@ -26,7 +26,7 @@ import { runInCoordinationSession } from "../../coordination_session.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
 import type { BreakJson } from "../../json_shapes/lock_shapes.ts";
-import { describeOtherUses, requireOneName } from "../../name_arguments.ts";
+import { describeOtherKindsWithName, requireOneName } from "../../name_arguments.ts";
 import { shortenHolderIds } from "../../../src/base/support/short_ids.ts";
 
 const settings = {
@@ -131,7 +131,7 @@ async function onlyHolderId(zk: ZooKeeper, lock: ObjectDetailsOptions & { readon
   const { holders } = await readObjectDetails(zk, lock);
   const [holder] = holders;
   if (holder === undefined) {
-    const other = recipe === undefined ? describeOtherUses(await findObjectKinds(zk, name, root), lock) : "";
+    const other = recipe === undefined ? describeOtherKindsWithName(await findObjectKinds(zk, name, root), lock) : "";
     throw new BatonError("NOT_FOUND", `Cannot break lock "${name}": no process holds it${other}`);
   }
   if (holders.length === 1 && holder.id !== null) return holder.id;

@@ -6,7 +6,7 @@ import type { HistoryRecord } from "../../../src/coordination/history/history_re
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
 import type { TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { runRow, scheduleRow } from "../../../src/coordination/view/schedule_rows.ts";
+import { scheduleRow, scheduleRunRow } from "../../../src/coordination/view/schedule_rows.ts";
 import type { HistoryJson } from "../../json_shapes/lock_shapes.ts";
 
 export interface ShownHistory extends HistoryReport {
@@ -131,7 +131,7 @@ export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
       late: durationsJson(counters.late),
       last_done: isoOrNull(counters.lastDoneMs),
     },
-    records: records.map(runRow),
+    records: records.map(scheduleRunRow),
   };
 }
 

@@ -8,9 +8,9 @@ import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { requireInputFile } from "../../input_files.ts";
 import {
   findPoolComponent,
+  poolCommandForms,
   poolCommandSettings,
   poolCommandSyntax,
-  poolForms,
   readPoolOperation,
   readPoolOptions,
 } from "./pool_options.ts";
@@ -74,7 +74,7 @@ export const poolCommand = defineCommand({
   sectionOf: findPoolComponent,
   completes: "pools",
   completesFirst: { status: [], clear: [] },
-  forms: poolForms,
+  forms: poolCommandForms,
   run: pool,
 });
 

@@ -2,7 +2,7 @@
 import process from "node:process";
 import { spawnChild } from "../../../src/base/process/spawn/spawn_child.ts";
 import { sendSignal } from "../../../src/base/process/proc/process_table.ts";
-import { StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { StopRequestListener } from "../../../src/base/process/supervise/signal_source.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { printTable, tableHeadCells } from "../../../src/base/terminal/table.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
@@ -13,9 +13,9 @@ import {
   type PoolStatus,
   readPoolStatus,
 } from "../../../src/coordination/pool/read_pool_status.ts";
-import type { PoolPath, PoolTemplates } from "../../../src/coordination/pool/pool_path.ts";
+import type { PoolPath, PoolPathTemplates } from "../../../src/coordination/pool/pool_path.ts";
 import { describePoolPathDifferences } from "../../../src/coordination/pool/shared_pool_settings.ts";
-import { abortable } from "../../../src/base/support/abort.ts";
+import { rejectOnAbort } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 
 import { deadlineAfter } from "../../../src/base/support/deadline.ts";
@@ -86,7 +86,7 @@ async function namedItems(
  * `timeoutMs`, or with BAD_DATA for invalid output.
  */
 async function runQuery(line: string, timeoutMs: number): Promise<string> {
-  using stop = new StopRequest();
+  using stop = new StopRequestListener();
   const env = process.env as Record<string, string>;
   const options = { env, ownGroup: true, descriptors: [], hangUpIgnored: false, readsNothing: true, isRead: true };
   const child = await spawnChild(["/bin/sh", "-c", line], options);
@@ -99,8 +99,8 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
     reason: () => itemQueryError(line, itemQueryTimeoutMessage(timeoutMs)),
   });
   try {
-    const text = await abortable(readPoolItemText(output, "the output of --query"), deadline.signal);
-    const end = await abortable(child.ended, deadline.signal);
+    const text = await rejectOnAbort(readPoolItemText(output, "the output of --query"), deadline.signal);
+    const end = await rejectOnAbort(child.ended, deadline.signal);
     if (end.kind === "exited" && end.code === 0) return text;
     const how = end.kind === "exited"
       ? `it exited with ${end.code}`
@@ -121,7 +121,7 @@ function printStatus(
     readonly io: Io;
     readonly quiet: boolean;
     readonly nowMs: number;
-    readonly templates: PoolTemplates;
+    readonly templates: PoolPathTemplates;
   },
 ): void {
   if (conflictingRun !== null && !quiet) {

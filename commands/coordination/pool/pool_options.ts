@@ -6,14 +6,14 @@ import { connectionSettings, historySettings } from "../../../src/coordination/s
 import { durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { commandForItem } from "../../../src/coordination/pool/item_command.ts";
-import { defaultPoolTemplates, type PoolPath, poolPath } from "../../../src/coordination/pool/pool_path.ts";
+import { defaultPoolPathTemplates, type PoolPath, poolPath } from "../../../src/coordination/pool/pool_path.ts";
 import type { PoolItemSource } from "../../../src/coordination/pool/pool_source.ts";
 import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
 import { progressSettings } from "../../../src/base/terminal/progress.ts";
-import { type CommandCall, dashesBeforeCommandHint, findGivenFlag } from "../../command.ts";
+import { type CommandCall, doubleDashHint, findGivenFlag } from "../../command.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
-import { commandSettings, statusReportFlags } from "../../../src/coordination/job/leased_command_flags.ts";
+import { leasedCommandSettings, statusReportFlags } from "../../../src/coordination/job/leased_command_flags.ts";
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
 
@@ -79,7 +79,7 @@ const flags = {
 
 export const poolCommandSettings = {
   ...flags,
-  ...commandSettings,
+  ...leasedCommandSettings,
   ...poolSettings,
   ...historySettings,
   ...connectionSettings,
@@ -87,18 +87,19 @@ export const poolCommandSettings = {
 
 /** Flags for running items. `status` and `clear` reject them. */
 const { items: _items, query: _query, queryTimeout: _queryTimeout, json: _json, ...runFlags } = flags;
-const flagsOfRuns = { ...runFlags, ...commandSettings } satisfies SettingTable;
+const flagsOfRuns = { ...runFlags, ...leasedCommandSettings } satisfies SettingTable;
 
 /** Operations on a pool other than running its items. */
-export const poolForms = {
+export const poolCommandForms = {
   status: { refuses: flagsOfRuns, runsNothing: true },
   clear: { refuses: { ...flagsOfRuns, json: flags.json }, runsNothing: true },
 } as const;
-const poolOperations = ["status", "clear"] as const satisfies readonly (keyof typeof poolForms)[];
+const poolOperations = ["status", "clear"] as const satisfies readonly (keyof typeof poolCommandForms)[];
 
 /** The syntax of `baton pool`: a command follows the component. */
 export const poolCommandSyntax: CommandSyntax = {
-  commandAfter: ([first, ...more]) => first !== undefined && more.length === 0 && !Object.hasOwn(poolForms, first),
+  commandAfter: ([first, ...more]) =>
+    first !== undefined && more.length === 0 && !Object.hasOwn(poolCommandForms, first),
   flagHints: {},
 };
 
@@ -170,7 +171,7 @@ export function readPoolOptions(call: CommandCall<typeof poolCommandSettings>): 
   if (more.length > 0) {
     throw new BatonError(
       "USAGE",
-      `baton pool takes one component before --, but "${names.join('", "')}" were given; ${dashesBeforeCommandHint}`,
+      `baton pool takes one component before --, but "${names.join('", "')}" were given; ${doubleDashHint}`,
     );
   }
   refuseMistypedOperation(component, call);
@@ -221,7 +222,12 @@ export function configuredPoolPath(
     return path;
   };
   // The component template is checked first, with the default item template, so that an error names the right setting.
-  addOriginToErrors("poolComponentPath", poolSettings.poolComponentPath, sources, withItem(defaultPoolTemplates.item));
+  addOriginToErrors(
+    "poolComponentPath",
+    poolSettings.poolComponentPath,
+    sources,
+    withItem(defaultPoolPathTemplates.item),
+  );
   return addOriginToErrors("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
 }
 

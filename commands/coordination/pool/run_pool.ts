@@ -9,15 +9,15 @@ import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
 import { runPool } from "../../../src/coordination/pool/run_pool_items.ts";
-import type { PoolCounts } from "../../../src/coordination/pool/work_list.ts";
-import type { PoolWait } from "../../../src/coordination/pool/pool_run_options.ts";
-import { abortable, onAbort } from "../../../src/base/support/abort.ts";
+import type { PoolItemCounts } from "../../../src/coordination/pool/work_list.ts";
+import type { PoolWaitLimits } from "../../../src/coordination/pool/pool_run_options.ts";
+import { onAbort, rejectOnAbort } from "../../../src/base/support/abort.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import { countWithNoun } from "../../../src/base/support/text.ts";
 import { chooseCoordinationServers } from "../../coordination_session.ts";
 import type { CoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
-import { type RunDependencies, runDependencies } from "../../../src/coordination/job/leased_command.ts";
+import { type CommandRunDependencies, commandRunDependencies } from "../../../src/coordination/job/leased_command.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
 import { nestedLockCheck } from "../../../src/coordination/job/outer_locks.ts";
@@ -28,12 +28,12 @@ import { PoolReport } from "../../../src/coordination/pool/pool_report.ts";
 import { PoolSignals } from "../../../src/coordination/pool/pool_signals.ts";
 import { readPoolItems } from "../../../src/coordination/pool/pool_source.ts";
 import {
-  callDeadline,
   closeCoordinationSession,
+  connectAndWaitDeadline,
   openCoordinationSession,
   reportServerOutages,
-  waitsForServer,
-  warnOfSessionTimeout,
+  waitIncludesConnecting,
+  warnOfLongSessionTimeout,
 } from "../../../src/coordination/connect/command_session.ts";
 import { describeThisHolder } from "../../../src/coordination/nodes/holder_info.ts";
 
@@ -41,7 +41,7 @@ import { describeThisHolder } from "../../../src/coordination/nodes/holder_info.
 const manyJobs = 100;
 
 interface PoolEnding extends LockEnding {
-  readonly counts: PoolCounts | null;
+  readonly counts: PoolItemCounts | null;
 }
 
 /**
@@ -54,7 +54,7 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard:
   return await runWithStatusReport({ ...options, ...about, io, facts }, async () => {
     const jobLog = openJobLog(options, guard);
     if (options.values.jobs > manyJobs) await raiseOwnOpenFilesLimit();
-    const deps = runDependencies();
+    const deps = commandRunDependencies();
     using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
     const { counts, ...ending } = await connectAndRun(options, report, { deps, guard });
     facts.items = counts;
@@ -79,7 +79,7 @@ async function withJobLog(ending: LockEnding, jobLog: PoolJobLog | null): Promis
 }
 
 async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard }: {
-  readonly deps: RunDependencies;
+  readonly deps: CommandRunDependencies;
   readonly guard: CommandGuard;
 }): Promise<PoolEnding> {
   const { values, component, quiet } = options;
@@ -87,7 +87,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
   const { io } = report;
   using signals = new PoolSignals(deps.signals, { drains: values.drain, clock });
   const waitMs = values.wait ?? 0;
-  using limit = callDeadline(clock, waitMs, { values, stop: signals.stop });
+  using limit = connectAndWaitDeadline(clock, waitMs, { values, stop: signals.stop });
   const wait: ComponentWait = { limit: limit.signal, isOver: false };
   let zk: ZooKeeper | null = null;
   let jobs: PoolCommandRunner | null = null;
@@ -102,10 +102,10 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
   try {
     const what = `pool "${component}"`;
     const place = chooseCoordinationServers(options, io, { what, scope: values.scope, signal: limit.signal });
-    const isPatient = waitsForServer(waitMs, values);
+    const isPatient = waitIncludesConnecting(waitMs, values);
     const opening = { isPatient, io, clock, quiet, what: JSON.stringify(component) };
     zk = await openCoordinationSession(deps.connect, place.connect, opening);
-    warnOfSessionTimeout(options, io, { place, zk });
+    warnOfLongSessionTimeout(options, io, { place, zk });
     guard.setSession(encodeSessionHandle(place.connect, zk.session));
     jobs = new PoolCommandRunner(options, {
       report,
@@ -149,7 +149,7 @@ async function runItems(
   const startMs = clock.now();
   using outage = reportServerOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
   const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
-  await abortable(nestedLockCheck(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
+  await rejectOnAbort(nestedLockCheck(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
   try {
     const counts = await runPool(zk, component, {
       path,
@@ -198,7 +198,7 @@ async function runItems(
 
 /** Records the run in the history, if the run processed any items. */
 async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, isStopped, place, clock, io, tookMs }: {
-  readonly counts: PoolCounts;
+  readonly counts: PoolItemCounts;
   readonly isStopped: boolean;
   readonly place: CoordinationServers;
   readonly clock: Clock;
@@ -220,13 +220,13 @@ async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, i
 }
 
 /** Returns how long to wait while another call chooses items. Choosing takes at most --query-timeout. */
-const poolWaitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolWait =>
+const poolWaitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolWaitLimits =>
   wait === undefined ? { whileChoosingMs: queryTimeout } : wait === 0 ? "none" : wait;
 
 /** Decides from the item counts how the call ends. Pure. */
 export function decidePoolEnding(
   component: string,
-  counts: PoolCounts,
+  counts: PoolItemCounts,
   { codeOfFailure, total, loop, isStopped }: {
     readonly codeOfFailure: ExitCode;
     readonly total?: number | undefined;
@@ -247,7 +247,11 @@ export function decidePoolEnding(
   return { exitCode: exitCodes.SUCCESS, reason: claimed === 0 ? "nothing_to_do" : "done", message: null, counts };
 }
 
-function notStartedMessage(component: string, { claimed, remaining }: PoolCounts, total: number | undefined): string {
+function notStartedMessage(
+  component: string,
+  { claimed, remaining }: PoolItemCounts,
+  total: number | undefined,
+): string {
   const rest = `${countWithNoun(remaining, "item is", "items are")} left`;
   const item = `no ${claimed === 0 ? "" : "other "}item of pool "${component}"`;
   if (total === undefined) return `${item} was started; ${rest}`;

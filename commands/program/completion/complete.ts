@@ -5,7 +5,7 @@
 import { parseArgs } from "../../../src/base/terminal/parse_args.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { readConfigFiles } from "../../../src/base/config/config_file.ts";
 import { type ConfigSources, resolveSettings } from "../../../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../../../src/base/config/setting.ts";
@@ -15,7 +15,7 @@ import {
   type CommandForm,
   type CommandLoaders,
   commonCommandSettings,
-  type ServerNameKind,
+  type CompletableNameKind,
 } from "../../command.ts";
 import type { Product } from "../../product.ts";
 import { groupCommandFamilies } from "../help/command_families.ts";
@@ -61,7 +61,7 @@ export async function printCompletions(
 }
 
 /** Lists names with the options that were typed before, such as --servers. Invalid options are ignored. */
-async function servedNames(kind: ServerNameKind, { command, words, io }: {
+async function servedNames(kind: CompletableNameKind, { command, words, io }: {
   readonly command: Command;
   readonly words: readonly string[];
   readonly io: Io;
@@ -70,7 +70,7 @@ async function servedNames(kind: ServerNameKind, { command, words, io }: {
   const { flags } = parseArgs(toFlagSpecs({ ...command.settings, ...settings }), words);
   const files = await readConfigFiles(() => inFiles, { named: flags.get("config"), env: io.env });
   const sources = { flags, env: io.env, files };
-  const wanted = flags.get("kind") === undefined ? kind : `${flags.get("kind")}s` as ServerNameKind;
+  const wanted = flags.get("kind") === undefined ? kind : `${flags.get("kind")}s` as CompletableNameKind;
   const found = await Promise.all(products.map(async (product) => {
     const names = (await product.completions?.())?.[wanted];
     if (names === undefined) return [];
@@ -84,7 +84,7 @@ async function onServer<T>(read: (zk: ZooKeeper, root: string) => Promise<T>, so
   const settings = { ...commonCommandSettings, ...connectionSettings };
   const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
   const { startServer: _starts, ...options } = readCoordinationServers(values, sources).connect;
-  await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
+  await using zk = await connectToZooKeeper({ ...options, connectTimeoutMs, retries: 0 });
   return await read(zk, values.root);
 }
 
@@ -95,7 +95,7 @@ type Candidate = string | { readonly word: string; readonly meaning: string };
 
 type Candidates =
   | { readonly kind: "words"; readonly words: readonly Candidate[] }
-  | { readonly kind: "served"; readonly of: ServerNameKind; readonly words: readonly Candidate[] }
+  | { readonly kind: "served"; readonly of: CompletableNameKind; readonly words: readonly Candidate[] }
   /** The shell completes a file name or the name of a program. */
   | { readonly kind: "files" | "commands" };
 

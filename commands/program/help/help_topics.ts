@@ -1,13 +1,13 @@
 /** Builds the topics of `baton help`. Their tables are made from the constants that the code uses. */
 import { lockCommandVariables, messageCommandVariables } from "../../../src/base/config/child_variables.ts";
-import { isPerSectionKey, type SettingTable, toVariableName } from "../../../src/base/config/setting.ts";
+import { isPerSectionKey, type SettingTable, settingVariableName } from "../../../src/base/config/setting.ts";
 import { httpProxyVariables } from "../../../src/base/config/http_settings.ts";
-import { stateVariables } from "../../../src/base/support/home_folder.ts";
+import { stateFolderVariables } from "../../../src/base/support/home_folder.ts";
 import { colorVariables } from "../../../src/base/terminal/color.ts";
-import { exitCodeTable, signalMeaning } from "../../../src/base/exit_codes.ts";
+import { exitCodeTable, signalExitCodeMeaning } from "../../../src/base/exit_codes.ts";
 import type { AllProductSettings, Product } from "../../product.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
-import { flagWithPlaceholder, writtenDefault } from "../../option_text.ts";
+import { defaultValueText, flagWithPlaceholder } from "../../option_text.ts";
 
 export type HelpTopics = Readonly<Record<string, () => HelpPage>>;
 
@@ -32,7 +32,7 @@ function exitCodesTopic(): HelpPage {
     usage: [],
     blocks: [
       paragraph("baton exits with the exit code of the command that it ran. Its own exit codes are:"),
-      { kind: "entries", entries: [...entries, { term: "128+n", meaning: signalMeaning }] },
+      { kind: "entries", entries: [...entries, { term: "128+n", meaning: signalExitCodeMeaning }] },
       paragraph(
         "A signal that stops baton while it waits ends baton itself with that signal. A command may use the same " +
           "exit codes: --status-fd and --status-file report the exact reason.",
@@ -43,7 +43,7 @@ function exitCodesTopic(): HelpPage {
 
 function environmentTopic({ all }: AllProductSettings): HelpPage {
   const read = Object.values(all).flatMap(({ key, help }) =>
-    key === undefined ? [] : [{ term: toVariableName(key), meaning: help }]
+    key === undefined ? [] : [{ term: settingVariableName(key), meaning: help }]
   );
   return {
     name: "environment",
@@ -53,7 +53,7 @@ function environmentTopic({ all }: AllProductSettings): HelpPage {
       heading("Variables that baton reads; each is also a key of the configuration file (baton help config)"),
       { kind: "entries", entries: read },
       heading("Variables for the place of state (baton version --verbose prints all paths in use)"),
-      { kind: "entries", entries: variableEntries(stateVariables) },
+      { kind: "entries", entries: variableEntries(stateFolderVariables) },
       heading("Variables that name proxies for HTTP"),
       { kind: "entries", entries: variableEntries(httpProxyVariables) },
       heading("Variables for the output on terminals"),
@@ -116,8 +116,8 @@ function keyEntry(setting: SettingTable[string], key: string): HelpEntry {
   return {
     term: `${key} = ${kind}`,
     meaning: `${setting.help}${flag === undefined ? "" : `; ${flag}`}`,
-    standard: writtenDefault(setting),
-    variable: isPerSectionKey(key) ? null : toVariableName(key),
+    standard: defaultValueText(setting),
+    variable: isPerSectionKey(key) ? null : settingVariableName(key),
   };
 }
 

@@ -1,6 +1,6 @@
 /** Finds and reads the configuration files. resolve_settings.ts decides which values apply. */
 import { closeSync, openSync } from "node:fs";
-import { BatonError, errorReason } from "../errors.ts";
+import { BatonError, systemCallErrorReason } from "../errors.ts";
 import { readBytesAtMost } from "../support/read_at_most.ts";
 import { decodeUtf8 } from "../support/text.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
@@ -101,9 +101,13 @@ function readSource(path: string, required: boolean, variable?: string): string 
     const advice = variable === undefined || code === "EMFILE" || code === "ENFILE"
       ? ""
       : `; the path comes from ${variable}: set it to a folder of this user, or use --config FILE`;
-    throw new BatonError("CONFIG", `Cannot read the configuration file ${path}: ${errorReason(thrown)}${advice}`, {
-      cause: thrown,
-    });
+    throw new BatonError(
+      "CONFIG",
+      `Cannot read the configuration file ${path}: ${systemCallErrorReason(thrown)}${advice}`,
+      {
+        cause: thrown,
+      },
+    );
   }
   if (source.length > fileBytesMax) {
     throw new BatonError("CONFIG", `The configuration file ${path} is larger than ${fileBytesMax} bytes`);

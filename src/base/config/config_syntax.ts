@@ -7,7 +7,7 @@ import * as z from "zod/mini";
 import { BatonError, errorMessage } from "../errors.ts";
 import { didYouMean } from "../support/did_you_mean.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
-import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from "./setting.ts";
+import { isPerSectionKey, type Setting, type SettingTable, settingVariableName } from "./setting.ts";
 
 interface ConfigDocument {
   readonly value: unknown;
@@ -128,7 +128,7 @@ function editorFacts({ type, help, key = "", secret, ...setting }: Setting<unkno
   const about = [
     ...(type.placeholder === "" ? [] : [type.placeholder]),
     ...(unset === undefined ? [] : [`default: ${unset}`]),
-    ...(isPerSectionKey(key) ? [] : [`variable: ${toVariableName(key)}`]),
+    ...(isPerSectionKey(key) ? [] : [`variable: ${settingVariableName(key)}`]),
   ];
   return {
     description: `${help} (${about.join("; ")})`,

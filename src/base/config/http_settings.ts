@@ -17,7 +17,7 @@ export const httpProxyVariables = {
  * Variables that runtimes and TLS libraries obey, and that baton ignores. The help names them, so that users do not
  * expect an effect.
  */
-export const unusedTlsVariables = [
+export const ignoredTlsVariables = [
   "NODE_TLS_REJECT_UNAUTHORIZED",
   "NODE_EXTRA_CA_CERTS",
   "SSL_CERT_FILE",

@@ -4,10 +4,10 @@ import type { Setting } from "./setting.ts";
 import { BatonError } from "../errors.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
 import { parseListenAddress } from "../sockets/parse_address.ts";
-import { isNetworkAddress } from "../sockets/socket_reach.ts";
+import { isReachableFromNetwork } from "../sockets/socket_reach.ts";
 
 /** Parses the listen address of a flag. Throws USAGE. */
-export function parseListenFlag(written: string): Address {
+export function parseListenAddressFlag(written: string): Address {
   const address = parseListenAddress(written);
   if (address !== null) return address;
   throw new BatonError(
@@ -26,7 +26,7 @@ export function checkListenAddress(
   written: string | undefined,
   sources: ConfigSources,
 ): void {
-  if (written !== undefined) addOriginToErrors(name, setting, sources, () => parseListenFlag(written));
+  if (written !== undefined) addOriginToErrors(name, setting, sources, () => parseListenAddressFlag(written));
 }
 
 export interface PlannedSocket {
@@ -40,9 +40,9 @@ export interface PlannedSocket {
  * Throws CONFIG for a socket that other machines can reach and that neither TLS nor keys protect, unless `--insecure`
  * allows it.
  */
-export function refuseOpenSockets(sockets: readonly PlannedSocket[], isInsecure: boolean): void {
+export function refuseUnprotectedSockets(sockets: readonly PlannedSocket[], isInsecure: boolean): void {
   if (isInsecure) return;
-  const open = sockets.find(({ address, isProtected }) => isNetworkAddress(address) && !isProtected);
+  const open = sockets.find(({ address, isProtected }) => isReachableFromNetwork(address) && !isProtected);
   if (open === undefined) return;
   const protect = open.protection === null ? "" : `protect it with ${open.protection}, `;
   throw new BatonError(
@@ -53,6 +53,8 @@ export function refuseOpenSockets(sockets: readonly PlannedSocket[], isInsecure:
 }
 
 /** Returns the socket of a status page, which has no protection of its own. Throws USAGE. */
-export function planStatusPage(written: string | undefined): PlannedSocket[] {
-  return written === undefined ? [] : [{ address: parseListenFlag(written), protection: null, isProtected: false }];
+export function planStatusPageSocket(written: string | undefined): PlannedSocket[] {
+  return written === undefined
+    ? []
+    : [{ address: parseListenAddressFlag(written), protection: null, isProtected: false }];
 }

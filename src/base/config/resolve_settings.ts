@@ -5,12 +5,12 @@
 import { BatonError, errorMessage } from "../errors.ts";
 import {
   isPerSectionKey,
-  keyInSection,
-  sectionInKey,
+  sectionNameOfKey,
   type Setting,
+  settingKeyInSection,
   type SettingTable,
   type SettingValues,
-  toVariableName,
+  settingVariableName,
 } from "./setting.ts";
 
 export interface ConfigFile {
@@ -87,7 +87,7 @@ export function resolveSetting<T>(
 export function configSectionNames(settings: SettingTable, files: readonly ConfigFile[]): string[] {
   const keys = Object.values(settings).flatMap(({ key }) => key ?? []);
   const written = files.flatMap(({ values }) => [...values.keys()]);
-  return [...new Set(written.flatMap((one) => keys.flatMap((key) => sectionInKey(key, one) ?? [])))].sort();
+  return [...new Set(written.flatMap((one) => keys.flatMap((key) => sectionNameOfKey(key, one) ?? [])))].sort();
 }
 
 /**
@@ -117,7 +117,7 @@ function findValue(
   { flags, env, files, section }: ConfigSources,
 ): FoundValue | null {
   const given = setting.key ?? "";
-  const key = section === undefined ? given : keyInSection(given, section);
+  const key = section === undefined ? given : settingKeyInSection(given, section);
   const flag = flags.get(name);
   if (flag !== undefined) {
     const long = setting.flag?.split(", ").pop() ?? name;
@@ -125,7 +125,7 @@ function findValue(
   }
   const isPerSection = isPerSectionKey(given);
   if (given === "" || (isPerSection && section === undefined)) return null;
-  const variable = toVariableName(key);
+  const variable = settingVariableName(key);
   const inherited = isPerSection ? undefined : env[variable];
   if (inherited) return { written: inherited, key, origin: () => ({ kind: "environment", name: variable }) };
   const file = files.find(({ values }) => values.has(key));

@@ -2,7 +2,7 @@
  * Declares settings, each with its flag, file key, environment variable, help, type and default. resolve_settings.ts
  * decides which given value applies.
  */
-import { toggleType, type ValueType } from "./value_types.ts";
+import { type SettingValueType, toggleType } from "./value_types.ts";
 
 /** The groups of options in the help. commands/program/help/command_page.ts defines their headings and order. */
 export type OptionGroup =
@@ -20,7 +20,7 @@ export type OptionGroup =
   | "general";
 
 export interface Setting<T> {
-  readonly type: ValueType<NonNullable<T>>;
+  readonly type: SettingValueType<NonNullable<T>>;
   readonly help: string;
   /** The flag without its value: `-z, --servers`. Secrets have no flag, because all users can read a command line. */
   readonly flag?: string;
@@ -58,15 +58,15 @@ export type SettingValues<S> = { readonly [Name in keyof S]: S[Name] extends Set
 type SettingDeclaration<T> = Omit<Setting<T>, "type" | "default">;
 
 export function setting<T extends NonNullable<unknown>>(
-  type: ValueType<T>,
+  type: SettingValueType<T>,
   declaration: SettingDeclaration<T> & { readonly default: NoInfer<T> },
 ): Setting<T>;
 export function setting<T extends NonNullable<unknown>>(
-  type: ValueType<T>,
+  type: SettingValueType<T>,
   declaration: SettingDeclaration<T>,
 ): Setting<T | undefined>;
 export function setting<T extends NonNullable<unknown>>(
-  type: ValueType<T>,
+  type: SettingValueType<T>,
   declaration: SettingDeclaration<T> & { readonly default?: NoInfer<T> },
 ): Setting<T> | Setting<T | undefined> {
   return { type, ...declaration };
@@ -75,17 +75,17 @@ export function setting<T extends NonNullable<unknown>>(
 /** Declares a setting that only the command line has. */
 export function flagSetting<T extends NonNullable<unknown>>(
   flag: string,
-  type: ValueType<T>,
+  type: SettingValueType<T>,
   declaration: Omit<SettingDeclaration<T>, "flag" | "key"> & { readonly default: NoInfer<T> },
 ): Setting<T>;
 export function flagSetting<T extends NonNullable<unknown>>(
   flag: string,
-  type: ValueType<T>,
+  type: SettingValueType<T>,
   declaration: Omit<SettingDeclaration<T>, "flag" | "key">,
 ): Setting<T | undefined>;
 export function flagSetting<T extends NonNullable<unknown>>(
   flag: string,
-  type: ValueType<T>,
+  type: SettingValueType<T>,
   declaration: object,
 ): Setting<T> {
   return { type, flag, ...declaration as SettingDeclaration<T> };
@@ -100,24 +100,28 @@ export function toggleSetting(
 }
 
 /** The help of `--insecure`, which every service has that can listen on the network. */
-export const insecureHelp = "listen where other machines can connect, also without TLS or keys";
+export const insecureFlagHelp = "listen where other machines can connect, also without TLS or keys";
 
 /**
  * Returns a function that declares settings of a section (`retry.`, or empty). The key is `section` followed by `name`.
  * The flag is `name` with dashes, unless the declaration has a `flag` with a short form.
  */
-export function settingsInSection(section: string) {
+export function sectionSettingDeclarer(section: string) {
   function declare<T extends NonNullable<unknown>>(
     name: string,
-    type: ValueType<T>,
+    type: SettingValueType<T>,
     declaration: Omit<SettingDeclaration<T>, "key"> & { readonly default: NoInfer<T> },
   ): Setting<T>;
   function declare<T extends NonNullable<unknown>>(
     name: string,
-    type: ValueType<T>,
+    type: SettingValueType<T>,
     declaration: Omit<SettingDeclaration<T>, "key">,
   ): Setting<T | undefined>;
-  function declare<T extends NonNullable<unknown>>(name: string, type: ValueType<T>, declaration: object): Setting<T> {
+  function declare<T extends NonNullable<unknown>>(
+    name: string,
+    type: SettingValueType<T>,
+    declaration: object,
+  ): Setting<T> {
     const flag = `--${name.replaceAll(/[._]/g, "-")}`;
     return { type, flag, key: section + name, ...declaration as SettingDeclaration<T> };
   }
@@ -128,7 +132,7 @@ export function settingsInSection(section: string) {
  * Puts the settings of a new table into `group`, except those that declare a group. Changes the settings in place,
  * because copies would take time at each start.
  */
-export function groupSettings<S extends SettingTable>(group: OptionGroup, table: S): S {
+export function putSettingsIntoGroup<S extends SettingTable>(group: OptionGroup, table: S): S {
   for (const name in table) (table[name] as { group?: OptionGroup }).group ??= group;
   return table;
 }
@@ -143,18 +147,18 @@ export function isPerSectionKey(key: string): boolean {
   return key.includes(namePlace);
 }
 
-export function keyInSection(key: string, name: string): string {
+export function settingKeyInSection(key: string, name: string): string {
   return key.replace(namePlace, () => `.${name}.`);
 }
 
 /** Returns the section name in a key that a file contains; null if the key is not this setting's. */
-export function sectionInKey(key: string, written: string): string | null {
+export function sectionNameOfKey(key: string, written: string): string | null {
   const [before = "", after] = key.split("NAME");
   if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;
   return written.length > before.length + after.length ? written.slice(before.length, -after.length) : null;
 }
 
 /** Returns the environment variable of a file key: `session.timeout` gives BATON_SESSION_TIMEOUT. */
-export function toVariableName(key: string): string {
+export function settingVariableName(key: string): string {
   return `BATON_${key.replaceAll(".", "_").toUpperCase()}`;
 }

@@ -1,8 +1,8 @@
 /** Finds variables `BATON_…` that baton does not know, usually misspelled settings, which have no effect. Pure. */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { lockCommandVariables, messageCommandVariables } from "./child_variables.ts";
-import { stateVariables } from "../support/home_folder.ts";
-import { isPerSectionKey, type SettingTable, toVariableName } from "./setting.ts";
+import { stateFolderVariables } from "../support/home_folder.ts";
+import { isPerSectionKey, type SettingTable, settingVariableName } from "./setting.ts";
 
 /** Variables that mark baton's own processes, and variables of this project's scripts and tests. */
 const otherVariables = [
@@ -25,7 +25,7 @@ const otherVariables = [
  * may be a secret. With `onlySimilar`, returns only variables that resemble a setting, because others may belong to
  * another program.
  */
-export function unknownVariables(
+export function describeUnknownVariables(
   env: Readonly<Record<string, string | undefined>>,
   settings: SettingTable,
   { onlySimilar = false } = {},
@@ -33,12 +33,12 @@ export function unknownVariables(
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return [];
   const settingVariables = Object.values(settings)
-    .flatMap(({ key }) => key === undefined || isPerSectionKey(key) ? [] : [toVariableName(key)]);
+    .flatMap(({ key }) => key === undefined || isPerSectionKey(key) ? [] : [settingVariableName(key)]);
   const known = new Set([
     ...settingVariables,
     ...Object.keys(lockCommandVariables),
     ...Object.keys(messageCommandVariables),
-    ...Object.keys(stateVariables),
+    ...Object.keys(stateFolderVariables),
     ...otherVariables,
   ]);
   return given.filter((name) => !known.has(name)).sort().flatMap((name) => {

@@ -6,7 +6,7 @@ import { BatonError } from "../errors.ts";
 import { parseDuration } from "../support/duration.ts";
 import { isPriorityName, namedPriorities } from "../support/priority.ts";
 
-export interface ValueType<T> {
+export interface SettingValueType<T> {
   /** The word for the value in the help, such as `duration`; empty for a switch. */
   readonly placeholder: string;
   /** How the value is written in a TOML file. */
@@ -20,11 +20,11 @@ export interface ValueType<T> {
   format(value: T): string;
 }
 
-function wordType<T extends string>(placeholder: string, parse: (written: string) => T): ValueType<T> {
+function wordType<T extends string>(placeholder: string, parse: (written: string) => T): SettingValueType<T> {
   return { placeholder, fileType: "string", parse, format: (value) => value };
 }
 
-export function textType(placeholder: string): ValueType<string> {
+export function textType(placeholder: string): SettingValueType<string> {
   return wordType(placeholder, (written) => {
     if (written !== "") return written;
     throw new BatonError("USAGE", `the value is empty; expected ${placeholder}`);
@@ -32,17 +32,17 @@ export function textType(placeholder: string): ValueType<string> {
 }
 
 /** Accepts an absolute path. The meaning of a relative path would depend on the working directory. */
-export function absolutePathType(): ValueType<string> {
+export function absolutePathType(): SettingValueType<string> {
   return wordType("folder", (written) => written.startsWith("/") ? written : refuse(written, "an absolute path"));
 }
 
-export function choiceType<const T extends string>(words: readonly T[]): ValueType<T> {
+export function choiceType<const T extends string>(words: readonly T[]): SettingValueType<T> {
   const find = (written: string) => words.find((word) => word === written);
   const type = wordType(words.join("|"), (written) => find(written) ?? refuse(written, `one of ${words.join(", ")}`));
   return { ...type, words };
 }
 
-export function integerType(placeholder: string, bounds: { min: number; max: number }): ValueType<number> {
+export function integerType(placeholder: string, bounds: { min: number; max: number }): SettingValueType<number> {
   return {
     placeholder,
     fileType: "integer",
@@ -58,7 +58,7 @@ export function integerType(placeholder: string, bounds: { min: number; max: num
 /** Accepts a duration: a number of seconds, or a number with a unit. The value is in whole milliseconds. */
 export function durationType(
   { minMs = 0, maxMs = Infinity }: { minMs?: number; maxMs?: number } = {},
-): ValueType<number> {
+): SettingValueType<number> {
   return {
     placeholder: "duration",
     fileType: "duration",
@@ -73,7 +73,7 @@ export function durationType(
 }
 
 /** Accepts the longest time to wait: a duration, or `forever`, which gives Infinity. */
-export function waitType(): ValueType<number> {
+export function waitTimeType(): SettingValueType<number> {
   const durations = durationType();
   return {
     ...durations,
@@ -83,14 +83,14 @@ export function waitType(): ValueType<number> {
 }
 
 /** Accepts a session timeout of at most 24 days, because ZooKeeper's protocol has 31 bits for its milliseconds. */
-export function sessionTimeoutType({ minMs }: { minMs: number }): ValueType<number> {
+export function sessionTimeoutType({ minMs }: { minMs: number }): SettingValueType<number> {
   return durationType({ minMs, maxMs: 24 * 86_400_000 });
 }
 
 const sizeUnits: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
 
 /** Accepts a size with a unit, such as `512B`, `64KiB` or `1MiB`. The value is in bytes. */
-export function sizeType({ minBytes = 0 }: { minBytes?: number } = {}): ValueType<number> {
+export function sizeType({ minBytes = 0 }: { minBytes?: number } = {}): SettingValueType<number> {
   return {
     placeholder: "size",
     fileType: "string",
@@ -106,7 +106,7 @@ export function sizeType({ minBytes = 0 }: { minBytes?: number } = {}): ValueTyp
 }
 
 /** Accepts a switch. The flag takes no value; a variable is true or false. */
-export function toggleType(): ValueType<boolean> {
+export function toggleType(): SettingValueType<boolean> {
   return {
     placeholder: "",
     fileType: "boolean",
@@ -126,7 +126,7 @@ export function toggleType(): ValueType<boolean> {
 export function listType(
   placeholder: string,
   { eachCounts = false }: { readonly eachCounts?: boolean } = {},
-): ValueType<readonly string[]> {
+): SettingValueType<readonly string[]> {
   return {
     placeholder,
     fileType: "strings",
@@ -145,7 +145,7 @@ export function listType(
  * Accepts a command in a file: an array is a program with its arguments, a string is a shell command. There is no flag
  * for it; the text that `parse` takes is JSON.
  */
-export function commandLineType(): ValueType<string | readonly string[]> {
+export function commandLineType(): SettingValueType<string | readonly string[]> {
   return {
     placeholder: "command",
     fileType: "words",
@@ -161,7 +161,7 @@ export function commandLineType(): ValueType<string | readonly string[]> {
 const signals = ["HUP", "INT", "QUIT", "ABRT", "KILL", "USR1", "USR2", "ALRM", "TERM"] as const;
 
 /** Accepts the name of a signal that can end a process, with or without the prefix SIG. */
-export function signalNameType(): ValueType<NodeJS.Signals> {
+export function signalNameType(): SettingValueType<NodeJS.Signals> {
   return {
     placeholder: "name",
     fileType: "string",
@@ -174,7 +174,7 @@ export function signalNameType(): ValueType<NodeJS.Signals> {
 }
 
 /** The lowest number is first. */
-export function priorityType(): ValueType<number> {
+export function priorityType(): SettingValueType<number> {
   const numbers = integerType("0-999", { min: 0, max: 999 });
   return {
     placeholder: "foreground|background|0-999",

@@ -42,7 +42,7 @@ export interface HttpSendOptions {
   readonly mayFollow?: (status: number) => boolean | null;
 }
 
-export interface BackendResponse {
+export interface HttpClientResponse {
   readonly kind: "responded";
   readonly status: number;
   readonly headers: HttpHeaders;
@@ -55,7 +55,7 @@ export interface BackendResponse {
 }
 
 export type HttpSendResult =
-  | BackendResponse
+  | HttpClientResponse
   | { readonly kind: "timed_out"; readonly why: string }
   /** `isMalformed`: the server responded with something that is not HTTP; a retry would not help. */
   | { readonly kind: "failed"; readonly why: string; readonly isMalformed: boolean };
@@ -126,7 +126,7 @@ function redirectedError(error: unknown, { origin, path }: OutgoingHttpRequest):
   return new HttpExchangeError(why, { cause: error, isMalformed });
 }
 
-function responded(reply: HttpReply, why: string | null, deadline: Deadline): BackendResponse {
+function responded(reply: HttpReply, why: string | null, deadline: Deadline): HttpClientResponse {
   const { status, headers, proxy, body, abandon } = reply;
   return {
     kind: "responded",

@@ -14,7 +14,7 @@ export function replaceHttpHeaders(headers: HttpHeaders, by: HttpHeaders): HttpH
 }
 
 /** Converts node:http's list of alternating names and values to pairs. */
-export function httpHeaderPairs(raw: readonly string[]): HttpHeaders {
+export function pairRawHttpHeaders(raw: readonly string[]): HttpHeaders {
   const pairs: [string, string][] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) pairs.push([raw[at] ?? "", raw[at + 1] ?? ""]);
   return pairs;

@@ -9,7 +9,7 @@ import { type Address, formatAddress, type TlsSource } from "../sockets/connecti
 import type { SocketServer } from "../sockets/tls_server.ts";
 import { takeListenAddress } from "../sockets/take_address.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
-import { onAbort, TaskScope } from "../support/abort.ts";
+import { CleanupScope, onAbort } from "../support/abort.ts";
 import { OneTimeEvent } from "../support/event.ts";
 
 export interface HttpListenerLimits extends HttpConnectionLimits {
@@ -241,7 +241,7 @@ export class HttpConnections {
     if (this.#requests === 0 || signal.aborted) return;
     const idle = new OneTimeEvent();
     this.#onIdle = idle.set;
-    using _end = new TaskScope(onAbort(signal, idle.set));
+    using _end = new CleanupScope(onAbort(signal, idle.set));
     await idle.wait();
   }
 

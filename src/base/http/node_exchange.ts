@@ -17,8 +17,8 @@ import {
   type HttpReply,
   type OutgoingHttpRequest,
 } from "./http_exchange.ts";
-import { httpHeaderPairs, type HttpHeaders, httpHeaderValue } from "./http_headers.ts";
-import { chooseProxy, type ProxyChoice, type ProxyEnvironment } from "./proxy_choice.ts";
+import { type HttpHeaders, httpHeaderValue, pairRawHttpHeaders } from "./http_headers.ts";
+import { chooseHttpProxy, type ProxyChoice, type ProxyEnvironment } from "./proxy_choice.ts";
 
 /**
  * How long an idle connection is kept, in milliseconds. Shorter than servers do, so that they do not close it first.
@@ -100,7 +100,7 @@ export class NodeHttpExchange {
       hostHeader,
       host: hostname.replace(/^\[|\]$/g, ""),
       port: Number(port || (isTls ? 443 : 80)),
-      proxy: chooseProxy(origin, this.#options.env),
+      proxy: chooseHttpProxy(origin, this.#options.env),
     };
     if (this.#routes.size >= routesMax) this.#routes.clear();
     this.#routes.set(origin, route);
@@ -214,13 +214,13 @@ function exchange(
     const received = new BodyStream(message, off);
     body = received;
     const status = message.statusCode ?? 0;
-    const headers = httpHeaderPairs(message.rawHeaders);
+    const headers = pairRawHttpHeaders(message.rawHeaders);
     resolve({ status, headers, proxy: name, body, abandon: () => received.abandon() });
   });
   sent.on("upgrade", (message: IncomingMessage, socket) => {
     off();
     socket.destroy();
-    resolve({ ...emptyReply(message.statusCode ?? 0, httpHeaderPairs(message.rawHeaders), null), proxy: name });
+    resolve({ ...emptyReply(message.statusCode ?? 0, pairRawHttpHeaders(message.rawHeaders), null), proxy: name });
   });
   const head: Uint8Array[] = [];
   sent.once("socket", (socket) => {

@@ -18,7 +18,7 @@ export interface ProxyChoice {
  * Returns the proxy for requests to `origin`, or null to send them directly. Requests to this machine use no proxy.
  * Throws CONFIG if a variable is not the URL of an HTTP proxy.
  */
-export function chooseProxy(origin: string, env: ProxyEnvironment): ProxyChoice | null {
+export function chooseHttpProxy(origin: string, env: ProxyEnvironment): ProxyChoice | null {
   const { protocol, hostname, port } = new URL(origin);
   const host = plainHost(hostname);
   const name = protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY";

@@ -2,17 +2,17 @@
 import { printable } from "../support/text.ts";
 import { type HttpHeaders, httpHeaderValue } from "./http_headers.ts";
 import type { OutgoingHttpRequest } from "./http_exchange.ts";
-import { splitRequestUrl, urlWithoutLogin } from "./request_target.ts";
+import { removeLoginFromUrl, splitRequestUrl } from "./request_target.ts";
 
 /** The most redirections that baton follows for one request. */
 export const httpRedirectionsMax = 5;
 
 /** Statuses that ask the client to repeat the request, with the same method and body, at another URL. */
-export const sameMethodRedirections: ReadonlySet<number> = new Set([307, 308]);
+export const sameMethodRedirectStatuses: ReadonlySet<number> = new Set([307, 308]);
 /**
  * Statuses that baton follows only with --follow. A 303 is followed with GET; 301 and 302 keep method and body.
  */
-export const optInRedirections: ReadonlySet<number> = new Set([301, 302, 303]);
+export const optInRedirectStatuses: ReadonlySet<number> = new Set([301, 302, 303]);
 
 /** Matches names of headers that may contain credentials, which another host must not get. */
 const credentials = /auth|cookie|token|secret|passw|credential|api-?key|signature/i;
@@ -35,7 +35,7 @@ export function decideRedirection(
 ): RedirectionDecision {
   const written = httpHeaderValue(headers, "location");
   if (mayFollow === null) return { kind: "stays", why: "--retry-on or --no-retry-on names it" };
-  if (!mayFollow) return { kind: "stays", why: optInRedirections.has(status) ? "that needs --follow" : null };
+  if (!mayFollow) return { kind: "stays", why: optInRedirectStatuses.has(status) ? "that needs --follow" : null };
   // node:http reads header bytes as Latin-1, so this restores the original bytes.
   const location = written?.replaceAll(/[\x80-\xff]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`) ??
     null;
@@ -69,7 +69,7 @@ export function describeHttpStatus(
   { status, headers, why }: { readonly status: number; readonly headers: HttpHeaders; readonly why?: string | null },
 ): string {
   const location = status >= 300 && status < 400 ? httpHeaderValue(headers, "location") : null;
-  const where = location === null ? "" : ` with Location: ${printable(urlWithoutLogin(location).slice(0, 500))}`;
+  const where = location === null ? "" : ` with Location: ${printable(removeLoginFromUrl(location).slice(0, 500))}`;
   return `got status ${status}${where}${why ? `, which is not followed: ${why}` : ""}`;
 }
 

@@ -8,7 +8,7 @@ export interface HttpRequestTarget {
 }
 
 /** Returns the URL without user and password, for messages. */
-export function urlWithoutLogin(url: string): string {
+export function removeLoginFromUrl(url: string): string {
   return url.replace(/^(\s*(?:[a-z][a-z\d+.-]*:)?[/\\]{2})?[^/?#]*@/i, "$1…@");
 }
 

@@ -3,11 +3,11 @@
  * slow.
  */
 import type { ServerResponse } from "node:http";
-import { abortable, anyAbortSignal, throwIfAborted } from "../support/abort.ts";
+import { anyAbortSignal, rejectOnAbort, throwIfAborted } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { formatDuration } from "../support/duration.ts";
 
-export interface ResponseStreamLimits {
+export interface HttpResponseStreamLimits {
   /** How long the client may take to read what was written, in milliseconds. */
   readonly sendMsMax: number;
   /** The most written bytes that may wait for the client. */
@@ -16,24 +16,24 @@ export interface ResponseStreamLimits {
 
 const pieceBytes = 64 << 10;
 
-export interface ResponseStreamOptions {
+export interface HttpResponseStreamOptions {
   /** Aborts when the connection is closed; the stream aborts it when the client is too slow. */
   readonly connection: AbortController;
   /** Aborts when the listener closes. */
   readonly ending: AbortSignal;
-  readonly limits: ResponseStreamLimits;
+  readonly limits: HttpResponseStreamLimits;
   readonly clock: Clock;
 }
 
-export class ResponseStream {
+export class HttpResponseStream {
   /** Aborts when the client has closed the connection, is too slow, or the listener closes. */
   readonly signal: AbortSignal;
   readonly #response: ServerResponse;
-  readonly #options: ResponseStreamOptions;
+  readonly #options: HttpResponseStreamOptions;
   /** Resolves when the client has taken what was written; null if nothing waits. */
   #draining: Promise<void> | null = null;
 
-  constructor(response: ServerResponse, options: ResponseStreamOptions) {
+  constructor(response: ServerResponse, options: HttpResponseStreamOptions) {
     this.#response = response;
     this.#options = options;
     this.signal = anyAbortSignal(options.connection.signal, options.ending);
@@ -53,7 +53,7 @@ export class ResponseStream {
     const { unsentBytesMax } = this.#options.limits;
     if (!this.#response.write(chunk)) this.#draining ??= this.#drain();
     if (this.unsentBytes > unsentBytesMax) this.#giveUp(`more than ${unsentBytesMax} bytes are unsent`);
-    if (this.#draining !== null) await abortable(this.#draining, this.signal);
+    if (this.#draining !== null) await rejectOnAbort(this.#draining, this.signal);
     throwIfAborted(this.signal);
   }
 
@@ -83,7 +83,7 @@ export class ResponseStream {
       () => this.#giveUp(`it has taken nothing for ${formatDuration(sendMsMax)}`),
     );
     try {
-      await abortable(done, connection.signal);
+      await rejectOnAbort(done, connection.signal);
     } finally {
       cancel();
     }

@@ -5,13 +5,13 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { errorMessage } from "../errors.ts";
 import type { Address, TlsSource } from "../sockets/connection.ts";
-import { abortable, anyAbortSignal } from "../support/abort.ts";
+import { anyAbortSignal, rejectOnAbort } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
 import { HttpError } from "./http_error.ts";
 import { type HttpListener, type HttpListenerLimits, listenHttp } from "./http_listener.ts";
-import { ResponseStream, type ResponseStreamLimits } from "./response_stream.ts";
+import { HttpResponseStream, type HttpResponseStreamLimits } from "./response_stream.ts";
 
 export interface HttpRequest {
   /** Upper case, such as GET. */
@@ -33,10 +33,10 @@ export interface HttpResponse {
    */
   readonly headers?: Readonly<Record<string, string>>;
   /** A function writes a stream, and the response ends when the function resolves. It is not called for HEAD. */
-  readonly body?: string | Uint8Array | ((stream: ResponseStream) => Promise<void>);
+  readonly body?: string | Uint8Array | ((stream: HttpResponseStream) => Promise<void>);
 }
 
-export interface HttpServiceLimits extends HttpListenerLimits, ResponseStreamLimits {
+export interface HttpServiceLimits extends HttpListenerLimits, HttpResponseStreamLimits {
   readonly bodyBytesMax: number;
   /** How long a request's body may take to arrive, in milliseconds. */
   readonly bodyMsMax: number;
@@ -141,7 +141,7 @@ class Exchange {
     const late = new HttpError(503, `there was no response within ${formatDuration(limits.handleMsMax)}`);
     try {
       using deadline = deadlineAfter(clock, limits.handleMsMax, { reason: () => late });
-      return await abortable(Promise.resolve(handle(this.#describe())), deadline.signal);
+      return await rejectOnAbort(Promise.resolve(handle(this.#describe())), deadline.signal);
     } catch (error) {
       const status = error instanceof HttpError ? error.status : this.#options.ending.aborted ? 503 : 500;
       return { status, body: `${errorMessage(error)}\n` };
@@ -182,7 +182,7 @@ class Exchange {
     };
     request.on("end", read.resolve).on("data", onData);
     try {
-      await abortable(read.promise, deadline.signal);
+      await rejectOnAbort(read.promise, deadline.signal);
     } finally {
       request.off("end", read.resolve).off("data", onData).pause();
     }
@@ -201,7 +201,7 @@ class Exchange {
       ...(isStream || status === 204 || status === 304 ? {} : { "content-length": bytes.byteLength }),
       ...(this.#leavesBody() || ending.aborted ? { connection: "close" } : {}),
     });
-    const stream = new ResponseStream(response, { connection: this.#connection, ending, limits, clock });
+    const stream = new HttpResponseStream(response, { connection: this.#connection, ending, limits, clock });
     if (this.#request.method !== "HEAD") {
       if (!isStream) await stream.writeAll(bytes);
       else await bytes(stream).catch((error) => this.#endStream(error));

@@ -7,7 +7,7 @@ import { describeDatabase } from "./database_address.ts";
 import type { PrimaryConnection } from "./primary_connection.ts";
 import { StatementError } from "./statement_error.ts";
 
-export interface DatabaseFacts {
+export interface DatabaseSafetyFacts {
   /** Values of pg_settings in this session, because the role or the database may have weakened a setting. */
   readonly settings: Readonly<Record<string, string>>;
   /** Null if this role cannot read the standbys. */
@@ -20,7 +20,7 @@ export interface DatabaseFacts {
   readonly nowMs: number;
 }
 
-export interface DatabaseFinding {
+export interface DatabaseSafetyFinding {
   /** `refused` means that baton does not start. */
   readonly severity: "refused" | "warning";
   readonly sentence: string;
@@ -53,7 +53,7 @@ export async function readSystemId(connection: PrimaryConnection): Promise<strin
   }
 }
 
-export async function readDatabaseFacts(connection: PrimaryConnection): Promise<DatabaseFacts> {
+export async function readDatabaseSafetyFacts(connection: PrimaryConnection): Promise<DatabaseSafetyFacts> {
   const settings = await connection.run({
     name: "check_settings",
     text: "SELECT name, setting FROM pg_settings WHERE name = ANY ($1::text[])",
@@ -88,18 +88,18 @@ export async function readDatabaseFacts(connection: PrimaryConnection): Promise<
 /**
  * Returns whether a commit waits until it is on a standby's disk, so that a fail-over to that standby loses nothing.
  */
-export function isReplicationSynchronous({ settings }: DatabaseFacts): boolean {
+export function isReplicationSynchronous({ settings }: DatabaseSafetyFacts): boolean {
   const commit = settings["synchronous_commit"];
   return (settings["synchronous_standby_names"] ?? "") !== "" && (commit === "on" || commit === "remote_apply");
 }
 
 /** Returns refusals and warnings. Pure. */
-export function judgeDatabase(
-  facts: DatabaseFacts,
+export function judgeDatabaseSafety(
+  facts: DatabaseSafetyFacts,
   { requiresSync }: { readonly requiresSync: boolean },
-): DatabaseFinding[] {
+): DatabaseSafetyFinding[] {
   const { settings, standbys } = facts;
-  const findings: DatabaseFinding[] = [];
+  const findings: DatabaseSafetyFinding[] = [];
   const refuse = (sentence: string) => findings.push({ severity: "refused", sentence });
   const warn = (sentence: string) => findings.push({ severity: "warning", sentence });
   const version = Math.floor(Number(settings["server_version_num"] ?? oldestVersion * 10_000) / 10_000);
@@ -147,10 +147,10 @@ export function judgeDatabase(
 /** Returns the warnings. Throws StatementError CONFIG with all reasons why the database cannot be used. */
 export function requireSafeDatabase(
   address: DatabaseAddress,
-  facts: DatabaseFacts,
+  facts: DatabaseSafetyFacts,
   wanted: { readonly requiresSync: boolean },
 ): string[] {
-  const findings = judgeDatabase(facts, wanted);
+  const findings = judgeDatabaseSafety(facts, wanted);
   const refusals = findings.filter(({ severity }) => severity === "refused").map(({ sentence }) => sentence);
   if (refusals.length > 0) {
     throw new StatementError(`The database ${describeDatabase(address)} cannot be used: ${refusals.join("; ")}`, {

@@ -15,11 +15,11 @@
  *   After "unknown" the statement may have been executed, or may be executed later, even after statements of a new
  *   connection; it must therefore be fenced. `isTemporary`: the same statement may succeed later.
  * - `onConnect` checks each new connection before its first statement: the store's format and ID, the timeline.
- * - `retryTemporaryErrors` repeats a statement while it was certainly not executed.
+ * - `retryTemporaryDatabaseErrors` repeats a statement while it was certainly not executed.
  * - Integers in rows are numbers (bigint beyond 2^53), bytea is a Buffer, bool a boolean, everything else text.
  */
 import { BatonError, errorMessage } from "../errors.ts";
-import { onAbort, TaskScope } from "../support/abort.ts";
+import { CleanupScope, onAbort } from "../support/abort.ts";
 import { backoffMs, serverBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
@@ -48,7 +48,7 @@ export interface DatabaseLaneOptions {
   readonly connect?: typeof connectToPrimary;
 }
 
-export interface LaneRunOptions {
+export interface DatabaseLaneRunOptions {
   /** How long the statement may take in milliseconds, including the wait for its turn and for a connection. */
   readonly deadlineMs?: number;
   /** How long the statement may wait for a connection, in milliseconds. */
@@ -90,7 +90,7 @@ export class DatabaseLane implements AsyncDisposable {
   run(
     statement: SqlStatement,
     values: readonly SqlParameter[] = [],
-    options: LaneRunOptions = {},
+    options: DatabaseLaneRunOptions = {},
   ): Promise<PostgresRow[]> {
     if (this.#waiting >= waitingMax) {
       const message = `More than ${waitingMax} statements wait for the database ${describeDatabase(this.address)}`;
@@ -114,7 +114,7 @@ export class DatabaseLane implements AsyncDisposable {
   }
 
   /** Connects unless the lane is connected. Rejects like `run`, or with an error of `onConnect`. */
-  connect(options: LaneRunOptions = {}): Promise<unknown> {
+  connect(options: DatabaseLaneRunOptions = {}): Promise<unknown> {
     return this.run({ name: "baton_connected", text: "SELECT 1" }, [], options);
   }
 
@@ -161,7 +161,7 @@ export class DatabaseLane implements AsyncDisposable {
       try {
         const connection = opened = await connect(address, { clock, name, signal, warn });
         // The statements of `onConnect` have no deadline of their own.
-        using _end = new TaskScope(onAbort(signal, () => connection.close()));
+        using _end = new CleanupScope(onAbort(signal, () => connection.close()));
         await onConnect?.(connection);
         this.#whyNotConnected = null;
         return this.#connection = opened;
@@ -189,7 +189,7 @@ export class DatabaseLane implements AsyncDisposable {
  * Retries `work` with pauses while its error is temporary and the database is unchanged. Rejects with the last error
  * when the signal aborts, and immediately with any other error.
  */
-export async function retryTemporaryErrors<T>(
+export async function retryTemporaryDatabaseErrors<T>(
   work: () => Promise<T>,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<T> {

@@ -9,7 +9,7 @@ import { readSystemId } from "./database_checks.ts";
 import { StatementError } from "./statement_error.ts";
 
 /** The number of the format that this program reads and writes. */
-export const sharedStoreFormat = 1;
+export const sharedStoreFormatNumber = 1;
 
 export interface SharedStoreFormat {
   /** Random, and different for every store. A copy of the tables keeps it. */
@@ -53,17 +53,23 @@ export async function migrateDatabase(
         "format int NOT NULL, writes_from int NOT NULL, system_id text)",
     );
     const [before] = await run("SELECT format FROM SCHEMA.store");
-    if (Number(before?.["format"] ?? 0) > sharedStoreFormat) throw newerFormat(address, Number(before?.["format"]));
+    if (Number(before?.["format"] ?? 0) > sharedStoreFormatNumber) {
+      throw newerFormat(address, Number(before?.["format"]));
+    }
     for (const table of tables) await run(table);
     const [after] = await run(
       "INSERT INTO SCHEMA.store (id, format, writes_from, system_id) VALUES ($1::uuid, $2, $2, $3::text) " +
         "ON CONFLICT (one) DO UPDATE SET format = excluded.format, writes_from = excluded.writes_from, " +
         "system_id = COALESCE(store.system_id, excluded.system_id) RETURNING id, format, writes_from",
-      [randomUUID(), sharedStoreFormat, systemId],
+      [randomUUID(), sharedStoreFormatNumber, systemId],
       1,
     );
     await run("COMMIT");
-    return { storeId: String(after?.["id"]), format: sharedStoreFormat, writesFrom: Number(after?.["writes_from"]) };
+    return {
+      storeId: String(after?.["id"]),
+      format: sharedStoreFormatNumber,
+      writesFrom: Number(after?.["writes_from"]),
+    };
   } finally {
     connection.close();
   }
@@ -104,12 +110,12 @@ export async function requireSharedStore(
   if (row === undefined) throw noTables(address, null);
   const format = Number(row["format"]);
   const writesFrom = Number(row["writes_from"]);
-  if (writesFrom > sharedStoreFormat) throw newerFormat(address, format);
-  if (format < sharedStoreFormat) {
+  if (writesFrom > sharedStoreFormatNumber) throw newerFormat(address, format);
+  if (format < sharedStoreFormatNumber) {
     throw configError(
       `The tables of the database ${
         describeDatabase(address)
-      } have format ${format}, and this baton needs ${sharedStoreFormat}: ` +
+      } have format ${format}, and this baton needs ${sharedStoreFormatNumber}: ` +
         "start it once with --migrate, as a role that may change them",
     );
   }
@@ -132,11 +138,11 @@ async function requireTables(
   tables: readonly string[],
 ): Promise<void> {
   const text = "SELECT name FROM unnest($2::text[]) name WHERE to_regclass($1::text || '.' || name) IS NULL ORDER BY 1";
-  const missing = await connection.run({ name: "store_tables", text }, [address.schema, tableNamesInSql(tables)]);
+  const missing = await connection.run({ name: "store_tables", text }, [address.schema, findTableNamesInSql(tables)]);
   if (missing.length > 0) throw noTables(address, null, missing.map((row) => String(row["name"])));
 }
 
-export function tableNamesInSql(statements: readonly string[]): string[] {
+export function findTableNamesInSql(statements: readonly string[]): string[] {
   return statements.flatMap((text) => /^CREATE TABLE IF NOT EXISTS SCHEMA\.(\w+)/.exec(text)?.[1] ?? []);
 }
 
@@ -168,7 +174,7 @@ function noTables(address: DatabaseAddress, cause: unknown, missing: readonly st
 function newerFormat(address: DatabaseAddress, format: number): StatementError {
   const message =
     `The tables of the database ${describeDatabase(address)} have format ${format}, and this baton knows ` +
-    `${sharedStoreFormat}: use the newer baton that made them`;
+    `${sharedStoreFormatNumber}: use the newer baton that made them`;
   return configError(message);
 }
 

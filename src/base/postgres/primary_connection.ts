@@ -8,7 +8,7 @@
 import pg from "pg";
 import { defaultTlsAuthorities } from "../sockets/client_tls.ts";
 import { BatonError, errorMessage } from "../errors.ts";
-import { onAbort, TaskScope } from "../support/abort.ts";
+import { CleanupScope, onAbort } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { printable } from "../support/text.ts";
 import {
@@ -21,7 +21,7 @@ import {
   type TlsVerification,
 } from "./database_address.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
-import { findMissingRowsSentence, missingRowsHint } from "./required_rows.ts";
+import { findMissingRowsMessage, missingRowsHint } from "./required_rows.ts";
 import { describeDatabaseError, isTemporaryConnectRefusal, StatementError } from "./statement_error.ts";
 
 /** A statement, which each connection prepares when it first runs it. */
@@ -137,7 +137,7 @@ export class PrimaryConnection {
     client.on("error", gone);
     client.on("end", gone);
     client.on("notice", (notice) => {
-      if (mayBeUnconfirmedCommit(notice)) this.#warning = notice.message ?? "warning 01000";
+      if (mayWarnOfUnconfirmedCommit(notice)) this.#warning = notice.message ?? "warning 01000";
     });
   }
 
@@ -175,7 +175,7 @@ export class PrimaryConnection {
   /** Does one step of opening; closes the connection if the step fails or takes too long. */
   async #opening({ clock, signal }: PrimaryConnectOptions, work: () => Promise<unknown>): Promise<void> {
     let abortReason: unknown = null;
-    using _ends = new TaskScope(
+    using _ends = new CleanupScope(
       clock.startTimer(hostTimeoutMs, () => this.#destroy()),
       onAbort(signal, (reason) => {
         abortReason = reason;
@@ -213,7 +213,7 @@ export class PrimaryConnection {
     this.#isBusy = true;
     this.#isReady = false;
     this.#warning = null;
-    using _end = new TaskScope(onAbort(signal, () => this.#destroy()));
+    using _end = new CleanupScope(onAbort(signal, () => this.#destroy()));
     try {
       const query = this.#client.query<Record<string, PostgresValue>>({
         name,
@@ -261,7 +261,7 @@ export class PrimaryConnection {
     }
     // This server is no longer the primary; the next connection finds the new one.
     if (sqlState === "25006") this.#destroy();
-    const missing = findMissingRowsSentence(errorMessage(error));
+    const missing = findMissingRowsMessage(errorMessage(error));
     if (missing !== null) return this.#missingRows(`${missing} (${name})`, error);
     return new StatementError(`${this.#where}: ${describeDatabaseError(error, sqlState, name, this.#address)}`, {
       outcome: "rolled_back",
@@ -310,7 +310,7 @@ export class PrimaryConnection {
     if (refusal !== null) throw refusal;
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     this.#onGone = resolve;
-    using _end = new TaskScope(clock.startTimer(5 * idleMs, resolve));
+    using _end = new CleanupScope(clock.startTimer(5 * idleMs, resolve));
     if (this.#isOpen) await ended;
     if (this.#endedBy === idleSessionEnd) return;
     // The idle time is over before the database reads this statement, however slow the machine is.
@@ -362,7 +362,7 @@ const wraparoundRoutines = new Set([
  * Returns whether a warning may mean that a statement committed without waiting for its synchronous standby. That
  * warning has a generic code and a translated text, so every unknown warning counts as such.
  */
-export function mayBeUnconfirmedCommit(
+export function mayWarnOfUnconfirmedCommit(
   { code, routine }: { readonly code?: string | undefined; readonly routine?: string | undefined },
 ): boolean {
   return code === "01000" && !wraparoundRoutines.has(routine ?? "");

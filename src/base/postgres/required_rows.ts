@@ -7,7 +7,7 @@
 /**
  * Returns an SQL condition that is true if `changed` equals `wanted` (SQL expressions), and otherwise raises an error.
  */
-export function mustChangeRowsSql(table: string, changed: string, wanted: string): string {
+export function requireChangedRowsSql(table: string, changed: string, wanted: string): string {
   return `CASE WHEN ${changed} = ${wanted} THEN true ELSE (${sentence(table, changed, wanted)})::bool END`;
 }
 
@@ -15,7 +15,7 @@ export function mustChangeRowsSql(table: string, changed: string, wanted: string
 export const countRowsSql = (rows: string): string => `(SELECT count(*) FROM ${rows})`;
 
 /** Returns PL/pgSQL that raises an error if the statement before it has not changed `wanted` rows. */
-export function mustHaveChangedRowsSql(table: string, wanted: string): string {
+export function requireChangedRowsPlpgsql(table: string, wanted: string): string {
   return `GET DIAGNOSTICS changed = ROW_COUNT;
   IF changed <> ${wanted} THEN RAISE EXCEPTION '%', ${sentence(table, "changed", wanted)}; END IF;`;
 }
@@ -25,7 +25,7 @@ export function changeAllRowsSql(table: string, change: string, condition: strin
   return `WITH wanted AS (SELECT id FROM SCHEMA.${table} WHERE ${condition} FOR UPDATE),
     changed AS (UPDATE SCHEMA.${table} t SET ${change} FROM wanted w WHERE t.id = w.id RETURNING t.id)
     SELECT id FROM changed UNION ALL SELECT NULL WHERE NOT ${
-    mustChangeRowsSql(table, countRowsSql("changed"), countRowsSql("wanted"))
+    requireChangedRowsSql(table, countRowsSql("changed"), countRowsSql("wanted"))
   }`;
 }
 
@@ -38,7 +38,7 @@ const sentencePattern = /only (\d+) of (\d+) rows of the table (\w+) were change
 /**
  * Finds the fixed sentence in an error's message, whatever the language of the database. Returns null for other errors.
  */
-export function findMissingRowsSentence(message: string): string | null {
+export function findMissingRowsMessage(message: string): string | null {
   return sentencePattern.exec(message)?.[0] ?? null;
 }
 

@@ -3,9 +3,9 @@
  * full or read-only database, or revoked rights, before its clients do.
  */
 import { errorMessage } from "../errors.ts";
-import { tableNamesInSql } from "./database_schema.ts";
+import { findTableNamesInSql } from "./database_schema.ts";
 import type { SqlStatement } from "./primary_connection.ts";
-import { mustHaveChangedRowsSql } from "./required_rows.ts";
+import { requireChangedRowsPlpgsql } from "./required_rows.ts";
 
 /**
  * The sizes of the row in bytes. The large one is used after the disk was full, because a small row may fit into an
@@ -15,7 +15,7 @@ const trialBytes = { small: 1, large: 1 << 20 } as const;
 /** How long a result is reused, in milliseconds. */
 const cachedMs = 1000;
 
-export class SharedStoreTrial {
+export class SharedStoreWriteTrial {
   readonly #run: (statement: SqlStatement) => Promise<unknown>;
   readonly #table: string;
   readonly #tables: string;
@@ -42,7 +42,7 @@ export class SharedStoreTrial {
     this.#row = row;
     this.#now = now;
     this.#run = run;
-    this.#tables = tableNamesInSql(tables).map((name) => `'${name}'`).join(", ");
+    this.#tables = findTableNamesInSql(tables).map((name) => `'${name}'`).join(", ");
   }
 
   get wasFull(): boolean {
@@ -77,7 +77,7 @@ export class SharedStoreTrial {
     WHERE NOT (${["SELECT", "INSERT", "UPDATE", "DELETE"].map(has).join(" AND ")}) LIMIT 1;
   IF lacking IS NOT NULL THEN ${refusal}; END IF;
   INSERT INTO SCHEMA.${this.#table} ${row};
-  ${mustHaveChangedRowsSql(this.#table, "1")}
+  ${requireChangedRowsPlpgsql(this.#table, "1")}
   RAISE SQLSTATE 'BT000'; EXCEPTION WHEN SQLSTATE 'BT000' THEN NULL; END $$`;
     return { name: `trial_${size}`, text };
   }

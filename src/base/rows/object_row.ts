@@ -2,8 +2,8 @@
  * Rows of locks, elections, barriers and gates, with their holders and waiters. JSON output has exactly these fields.
  */
 
-export const objectKinds = ["lock", "election", "barrier", "gate"] as const;
-export type ObjectKind = (typeof objectKinds)[number];
+export const coordinationObjectKinds = ["lock", "election", "barrier", "gate"] as const;
+export type CoordinationObjectKind = (typeof coordinationObjectKinds)[number];
 
 interface ParticipantRow {
   /** The ID for `break --holder`; null for a gate, which belongs to no process. */
@@ -42,7 +42,7 @@ export interface WaiterRow extends ParticipantRow {
   readonly priority: number | null;
 }
 
-export interface ObjectRow {
+export interface CoordinationObjectRow {
   readonly name: string;
   /**
    * How many processes hold the lock, lead, or run as members of the barrier; 1 for a closed gate. Null if the ACL does
@@ -56,8 +56,8 @@ export interface ObjectRow {
   readonly waiters: number | null;
 }
 
-export interface ObjectDetails {
-  readonly kind: ObjectKind;
+export interface CoordinationObjectDetails {
+  readonly kind: CoordinationObjectKind;
   readonly name: string;
   readonly path: string;
   /**
@@ -71,8 +71,8 @@ export interface ObjectDetails {
 }
 
 /** An object with its first holders and waiters, for `baton ui`, which follows its changes. */
-export interface FollowedObjectRow extends ObjectRow {
-  readonly kind: ObjectKind;
+export interface FollowedCoordinationRow extends CoordinationObjectRow {
+  readonly kind: CoordinationObjectKind;
   readonly limit: number | null;
   /** The first holders; `holders` and `waiters` count all. Sessions and the arguments of commands are left out. */
   readonly first_holders: readonly HolderRow[];

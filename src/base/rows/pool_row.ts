@@ -1,8 +1,8 @@
 /** Rows of pools and their items. JSON output has exactly these fields. */
-import type { HolderRow, ObjectRow } from "./object_row.ts";
+import type { CoordinationObjectRow, HolderRow } from "./object_row.ts";
 
 /** A pool. Its holders are the running jobs; its waiters are the jobs that wait for the total limit. */
-export interface PoolRow extends ObjectRow {
+export interface PoolRow extends CoordinationObjectRow {
   /** The number of items whose stored result is `done`. */
   readonly done: number;
   readonly failed: number;

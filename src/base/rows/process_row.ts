@@ -11,7 +11,7 @@ export interface ProcessMetricsRow {
   readonly gauges: Readonly<Record<string, number>>;
 }
 
-export interface ProcessKind {
+export interface MetricsProcessKind {
   readonly process: string;
   /** The prefix of all metrics of this kind, by which baton recognizes the kind. */
   readonly prefix: string;

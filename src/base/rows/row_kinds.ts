@@ -1,20 +1,20 @@
 /** The kinds of rows, and the type of the rows of each kind. */
-import type { FollowedObjectRow, ObjectDetails, ObjectRow } from "./object_row.ts";
+import type { CoordinationObjectDetails, CoordinationObjectRow, FollowedCoordinationRow } from "./object_row.ts";
 import type { FollowedPoolRow, PoolRow } from "./pool_row.ts";
 import type { ProcessMetricsRow } from "./process_row.ts";
 import type { FollowedScheduleRow, ScheduleRow } from "./schedule_row.ts";
 import type { StoreRow } from "./store_row.ts";
-import type { ServerRow, TopicListRow } from "./topic_row.ts";
+import type { TopicListRow, TopicServerRow } from "./topic_row.ts";
 
 export interface RowsByKind {
-  readonly lock: ObjectRow;
-  readonly election: ObjectRow;
-  readonly barrier: ObjectRow;
-  readonly gate: ObjectRow;
+  readonly lock: CoordinationObjectRow;
+  readonly election: CoordinationObjectRow;
+  readonly barrier: CoordinationObjectRow;
+  readonly gate: CoordinationObjectRow;
   readonly pool: PoolRow;
   readonly schedule: ScheduleRow;
   readonly topic: TopicListRow;
-  readonly server: ServerRow;
+  readonly server: TopicServerRow;
   readonly store: StoreRow;
   readonly process: ProcessMetricsRow;
 }
@@ -27,11 +27,11 @@ export const rowKinds = [
 export type RowKind = keyof RowsByKind;
 
 /** The rows of several kinds, read at the same time. */
-export interface RowReading {
+export interface RowSnapshot {
   /** The rows by kind. A kind that was not requested is missing. */
   readonly rows: { readonly [Kind in RowKind]?: readonly RowsByKind[Kind][] };
-  /** The objects with their holders and waiters, if requested, by the keys that `objectKey` returns. */
-  readonly details?: ReadonlyMap<string, ObjectDetails>;
+  /** The objects with their holders and waiters, if requested, by the keys that `objectDetailsKey` returns. */
+  readonly details?: ReadonlyMap<string, CoordinationObjectDetails>;
   /** The number of unused objects, which `rows` leaves out. */
   readonly unused?: number;
   /** The sentence to show if there are no rows. */
@@ -39,13 +39,13 @@ export interface RowReading {
   readonly problems?: readonly string[];
 }
 
-export const objectKey = (kind: RowKind, name: string): string => `${kind} ${name}`;
+export const objectDetailsKey = (kind: RowKind, name: string): string => `${kind} ${name}`;
 
 /** A new or changed row; null if the object no longer exists. */
 export type RowChange =
   & { readonly key: string }
   & (
-    | { readonly kind: "lock" | "election" | "barrier" | "gate"; readonly row: FollowedObjectRow | null }
+    | { readonly kind: "lock" | "election" | "barrier" | "gate"; readonly row: FollowedCoordinationRow | null }
     | { readonly kind: "pool"; readonly row: FollowedPoolRow | null }
     | { readonly kind: "schedule"; readonly row: FollowedScheduleRow | null }
   );

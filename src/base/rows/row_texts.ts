@@ -8,7 +8,7 @@ export function passedTimeText(since: string | null, nowMs: number): string {
 }
 
 /** Returns an instant without fractions of a second; empty if the instant is unknown. */
-export function secondText(instant: string | null): string {
+export function instantToSecondText(instant: string | null): string {
   return instant === null ? "" : instant.replace(/\.\d+Z$/, "Z");
 }
 

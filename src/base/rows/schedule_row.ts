@@ -29,7 +29,7 @@ export interface ScheduleRow {
 }
 
 /** A recorded hold, a recorded try of a tick, or a range of ticks that were skipped or missed. */
-export interface RunRow {
+export interface RecordedRunRow {
   readonly result: "done" | "failed" | "lost" | "stopped" | "skipped" | "missed";
   readonly schedule_id: string | null;
   /** The tick; null if the lock was taken without a tick. */
@@ -55,7 +55,7 @@ export interface RunRow {
 /** A schedule with its last runs, for `baton ui`, which follows its changes. */
 export interface FollowedScheduleRow extends ScheduleRow {
   /** The newest run is the last one. */
-  readonly runs: readonly RunRow[];
+  readonly runs: readonly RecordedRunRow[];
 }
 
 /**

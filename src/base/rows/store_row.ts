@@ -50,7 +50,7 @@ export interface ListedMessageRow {
 }
 
 /** One page of a list of messages, the oldest first. */
-export interface MessagePage {
+export interface MessageListPage {
   readonly messages: readonly ListedMessageRow[];
   /** The number that requests the next page; null if this is the last page. */
   readonly next: number | null;

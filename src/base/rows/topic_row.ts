@@ -44,7 +44,7 @@ export interface SubscriberRow {
   readonly pending: number;
 }
 
-export interface ServerRow {
+export interface TopicServerRow {
   readonly server: string;
   /** The address for clients; null if the server is not connected. */
   readonly endpoint: string | null;
@@ -54,6 +54,6 @@ export interface ServerRow {
   readonly topic_count: number;
 }
 
-export interface ServerDetails extends ServerRow {
+export interface TopicServerDetails extends TopicServerRow {
   readonly topics: readonly OwnedTopicRow[];
 }

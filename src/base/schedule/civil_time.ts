@@ -37,14 +37,14 @@ export function isSameTimeZone(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
 
-const known = new Map<string, CivilTimes>();
+const known = new Map<string, ZoneCivilTimes>();
 
 /**
  * Returns the civil times of a zone, given its IANA name. All schedules of a zone share the object, because each `Intl`
  * format takes 200 KB. Throws USAGE for an unknown zone.
  */
-export function civilTimesInZone(zone: string): CivilTimes {
-  const times = known.get(zone) ?? new CivilTimes(zone);
+export function civilTimesInZone(zone: string): ZoneCivilTimes {
+  const times = known.get(zone) ?? new ZoneCivilTimes(zone);
   known.set(zone, times);
   return times;
 }
@@ -58,7 +58,7 @@ export function isKnownTimeZone(zone: string): boolean {
   }
 }
 
-export class CivilTimes {
+export class ZoneCivilTimes {
   readonly #format: Intl.DateTimeFormat;
   /** Remembered, because formatting is slow and most schedules share a zone. */
   readonly #spans = new Map<number, OffsetSpan>();

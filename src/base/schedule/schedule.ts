@@ -1,11 +1,11 @@
 /**
  * Finds the ticks of a schedule in a time zone, by the rules of crontab(5) for daylight saving. `ScheduleCalendar`
- * finds the civil times; `CivilTimes` has the offsets that turn them into instants.
+ * finds the civil times; `ZoneCivilTimes` has the offsets that turn them into instants.
  */
 import { BatonError } from "../errors.ts";
 import { ScheduleCalendar } from "./calendar.ts";
-import { type CivilTimes, civilTimesInZone, localTimeZone, type ZoneOffsetEra } from "./civil_time.ts";
-import { canonicalSchedule, delayFromName, scheduleId, splitScheduleDelay } from "./schedule_text.ts";
+import { civilTimesInZone, localTimeZone, type ZoneCivilTimes, type ZoneOffsetEra } from "./civil_time.ts";
+import { canonicalSchedule, scheduleDelayFromName, scheduleId, splitScheduleDelay } from "./schedule_text.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -35,7 +35,7 @@ export class Schedule {
   /** How much later than the times of the calendar the ticks are. */
   readonly #delayMs: number;
   readonly #calendar: ScheduleCalendar;
-  readonly #civil: CivilTimes;
+  readonly #civil: ZoneCivilTimes;
   /** True if the schedule follows the local clock as it runs; false if its times are fixed. */
   readonly #follows: boolean;
 
@@ -60,7 +60,7 @@ export class Schedule {
    * same ticks, and jobs of different names do not begin at the same instant.
    */
   spread(name: string, jitterMs: number): Schedule {
-    const seconds = delayFromName(name, jitterMs);
+    const seconds = scheduleDelayFromName(name, jitterMs);
     return seconds === 0 ? this : new Schedule(`${this.text} +${seconds}s`, this.zone);
   }
 

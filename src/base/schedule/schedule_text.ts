@@ -38,7 +38,7 @@ const refusedMacros: Readonly<Record<string, string>> = {
 };
 
 /** The reason why baton rejects a schedule with more than five fields. */
-export const noSecondsReason = "seconds and years have no field";
+export const noSecondsFieldReason = "seconds and years have no field";
 
 const timeValue = `(\\d{1,4}|${[...months, ...weekdays].join("|")})`;
 /**
@@ -71,7 +71,7 @@ export function canonicalSchedule(written: string): string {
     throw refuse(refusedMacros[first] ?? `${JSON.stringify(first)} is unknown`);
   }
   if (words.length !== fields.length) {
-    const more = words.length > fields.length && words.every(isScheduleField) ? `, and ${noSecondsReason}` : "";
+    const more = words.length > fields.length && words.every(isScheduleField) ? `, and ${noSecondsFieldReason}` : "";
     throw refuse(`it has ${words.length} fields${more}`);
   }
   return fields.map((field, index) => canonicalField(words[index] ?? "", field, refuse)).join(" ");
@@ -120,7 +120,7 @@ export function splitScheduleDelay(written: string): { readonly times: string; r
 }
 
 /** Returns a delay in whole seconds, from 0 up to `jitterMs`, that depends only on `name`. */
-export function delayFromName(name: string, jitterMs: number): number {
+export function scheduleDelayFromName(name: string, jitterMs: number): number {
   const number = createHash("sha256").update(name).digest().readUInt32BE();
   return number % (Math.floor(jitterMs / 1000) + 1);
 }

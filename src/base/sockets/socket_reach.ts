@@ -13,14 +13,14 @@ const everyUser = "all users of this machine";
  * Describes who can reach an address, as in "for other machines, too". Host names other than localhost count as network
  * addresses. `isProtected` means that the socket has TLS or keys.
  */
-export function socketReach(address: Address, isProtected: boolean): string {
+export function describeWhoReachesSocket(address: Address, isProtected: boolean): string {
   if (address.kind === "unix") return reachOfPath(address.path);
-  if (!isNetworkAddress(address)) return everyUser;
+  if (!isReachableFromNetwork(address)) return everyUser;
   return isProtected ? "other machines, too" : "other machines, too, WITHOUT TLS OR KEYS";
 }
 
 /** Returns whether other machines may reach an address. */
-export function isNetworkAddress(address: Address): boolean {
+export function isReachableFromNetwork(address: Address): boolean {
   return address.kind === "tcp" && !isLoopbackHost(address.host);
 }
 
@@ -30,7 +30,7 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /** Lists addresses with who can reach them, as "A, B for …" or "A for …, B for …". */
-export function describeSocketReach(
+export function describeWhoReachesSockets(
   addresses: readonly Address[],
   { isProtected, format = formatAddress, separator = " " }: {
     readonly isProtected: boolean;
@@ -38,7 +38,7 @@ export function describeSocketReach(
     readonly separator?: string;
   },
 ): string {
-  const reachOf = (address: Address) => socketReach(address, isProtected);
+  const reachOf = (address: Address) => describeWhoReachesSocket(address, isProtected);
   const reaches = new Set(addresses.map(reachOf));
   if (reaches.size === 1) return `${addresses.map(format).join(", ")}${separator}for ${[...reaches].join()}`;
   return addresses.map((address) => `${format(address)}${separator}for ${reachOf(address)}`).join(", ");

@@ -3,7 +3,7 @@
  * reported before a handshake fails. Changed files are read again, so that a renewed certificate needs no restart.
  */
 import { readFileSync, statSync } from "node:fs";
-import { BatonError, errorMessage, errorReason } from "../errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../errors.ts";
 import type { TlsFileNames, TlsFileSource, TlsOptions } from "./connection.ts";
 import type { KeyObject, X509Certificate } from "node:crypto";
 import process from "node:process";
@@ -117,7 +117,7 @@ function readPem(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw configError(`Cannot read ${file}: ${errorReason(error)}`, error);
+    throw configError(`Cannot read ${file}: ${systemCallErrorReason(error)}`, error);
   }
 }
 

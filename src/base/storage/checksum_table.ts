@@ -21,14 +21,14 @@ export interface ChecksumTable<Column extends string> {
   isIntact(row: SqlRow): boolean;
 }
 
-export function checksumTable<const Column extends string>(
+export function defineChecksumTable<const Column extends string>(
   name: string,
   columns: readonly Column[],
 ): ChecksumTable<Column> {
   const allColumns = [...columns, "sum"].join(", ");
   const into = `INTO ${name} (${allColumns}) VALUES (${[...columns, "sum"].map(() => "?").join(", ")})`;
   const valuesOf = (row: Readonly<Record<Column, SqlValue>>) => columns.map((column) => row[column]);
-  const sumOf = (row: Readonly<Record<Column, SqlValue>>) => checksumValues(valuesOf(row));
+  const sumOf = (row: Readonly<Record<Column, SqlValue>>) => computeChecksumOfValues(valuesOf(row));
   return {
     name,
     columns,
@@ -39,7 +39,7 @@ export function checksumTable<const Column extends string>(
     valuesToBind: (row) => {
       const values = valuesOf(row);
       const isEmpty = (value: SqlValue) => value instanceof Uint8Array && value.byteLength === 0;
-      return [...values.map((value) => isEmpty(value) ? emptyBytes : value), checksumValues(values)];
+      return [...values.map((value) => isEmpty(value) ? emptyBytes : value), computeChecksumOfValues(values)];
     },
     isIntact: (row) => row["sum"] === sumOf(row as Record<Column, SqlValue>),
   };
@@ -58,7 +58,7 @@ const shortTextMax = 256;
 /**
  * Returns the CRC-32 of the values with their types and lengths, so that bytes moved between values are detected.
  */
-export function checksumValues(values: readonly SqlValue[]): number {
+export function computeChecksumOfValues(values: readonly SqlValue[]): number {
   let sum = 0, at = 0;
   const flush = () => {
     sum = crc32(gathered.subarray(0, at), sum);
@@ -93,7 +93,7 @@ export function checksumValues(values: readonly SqlValue[]): number {
  * Returns whether an error means damaged data: SQLite found damaged pages, or a number that baton never stores. Other
  * errors, of the disk or of a lock, prove no damage.
  */
-export function isDamageError(error: unknown): boolean {
+export function isSqliteDamageError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return (error as NodeJS.ErrnoException).code === "ERR_OUT_OF_RANGE" ||
     /malformed|corrupt|too large to be represented/i.test(error.message);

@@ -15,7 +15,7 @@ const markBytes = numberBytes + 4;
  * Returns the number in the file. Returns 0 if there is no file, or if its checksum is wrong after an interrupted
  * write. Throws the system's error.
  */
-export function readCommittedMark(path: string): bigint {
+export function readLastCommitNumber(path: string): bigint {
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
@@ -27,7 +27,7 @@ export function readCommittedMark(path: string): bigint {
   return bytes.readUInt32BE(numberBytes) === crc32(bytes.subarray(0, numberBytes)) ? bytes.readBigUInt64BE(0) : 0n;
 }
 
-export class CommittedMark {
+export class LastCommitNumberFile {
   readonly #path: string;
   #file: number | null = null;
 

@@ -3,7 +3,7 @@
  * and counted once.
  */
 import type { SqlRow } from "./sql_row.ts";
-import { type ChecksumTable, isDamageError } from "./checksum_table.ts";
+import { type ChecksumTable, isSqliteDamageError } from "./checksum_table.ts";
 
 /** The most damaged rows that are reported and counted. */
 const reportedMax = 10_000;
@@ -15,7 +15,7 @@ export class DamageError extends Error {}
  * Returns the result of `read`, or `otherwise` if `read` throws an error that `isExpected` accepts, by default a
  * DamageError.
  */
-export function valueOrIfDamaged<T, Other>(
+export function readOrIfDamaged<T, Other>(
   otherwise: Other,
   read: () => T,
   isExpected: (error: unknown) => boolean = (error) => error instanceof DamageError,
@@ -28,7 +28,7 @@ export function valueOrIfDamaged<T, Other>(
   }
 }
 
-export class DamageLog {
+export class StoreDamageLog {
   readonly #known = new Set<string>();
   onFound: (sentence: string) => void = () => {};
 
@@ -61,7 +61,7 @@ export class DamageLog {
     try {
       return read();
     } catch (error) {
-      if (error instanceof DamageError || !isDamageError(error)) throw error;
+      if (error instanceof DamageError || !isSqliteDamageError(error)) throw error;
       throw this.reportDamage(`${what} cannot be read: ${(error as Error).message}`);
     }
   }

@@ -13,7 +13,7 @@ export interface DiskSpace {
  * Returns how many bytes stay free after `bytes` more are written. Each byte needs space twice: in the log, and then in
  * the database.
  */
-export function freeDiskBytesAfter(
+export function freeDiskBytesAfterWrite(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,
   bytes: number,
 ): number {
@@ -24,7 +24,7 @@ export function freeDiskBytesAfter(
  * Returns how many bytes can be added while `kept` bytes stay free; never less than 0. `logBytes` is the log's present
  * size.
  */
-export function diskRoomBytes(
+export function writableDiskBytes(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,
   kept: number,
   logBytes: number,

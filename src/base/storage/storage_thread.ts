@@ -1,7 +1,7 @@
 /**
  * Runs a store in its own thread, so that the main thread does not wait for the disk. The main thread makes typed calls
- * through `StorageThread`; in the storage thread, `StoragePort` runs them in order. Both work for any store, which
- * gives a table of its calls.
+ * through `StorageThread`; in the storage thread, `StorageThreadCallRunner` runs them in order. Both work for any
+ * store, which gives a table of its calls.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../errors.ts";
@@ -244,7 +244,7 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
   }
 }
 
-export interface StoragePortOptions<Calls extends StorageThreadCalls> {
+export interface StorageThreadCallRunnerOptions<Calls extends StorageThreadCalls> {
   readonly calls: Calls;
   /** Converts an error of a call for the main thread. */
   readonly errorOf: (error: unknown) => BatonError;
@@ -278,15 +278,15 @@ export interface StoragePortOptions<Calls extends StorageThreadCalls> {
  * Runs requests one after the other, in order. Calls of a store that waits for a database return promises. Calls of a
  * store in files return results, which are sent immediately.
  */
-export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
-  readonly #options: StoragePortOptions<Calls>;
+export class StorageThreadCallRunner<Calls extends StorageThreadCalls, Event = never> {
+  readonly #options: StorageThreadCallRunnerOptions<Calls>;
   readonly #replies: StorageParentPort;
   /** Requests and work that have not begun, in order. */
   readonly #waiting: (ThreadRequest | ThreadWork)[] = [];
   #isRunning = false;
   #isBroken = false;
 
-  constructor(options: StoragePortOptions<Calls>) {
+  constructor(options: StorageThreadCallRunnerOptions<Calls>) {
     const parent = options.parent ?? parentPort;
     if (parent === null) throw new Error("The storage thread was started as a program");
     this.#options = options;

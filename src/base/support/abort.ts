@@ -34,7 +34,7 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
  * Waits for the promise until the signal aborts, then rejects with the signal's reason. The work behind the promise
  * continues.
  */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {
     const off = onAbort(signal, reject);
@@ -43,7 +43,7 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
 }
 
 /** Ends several things together, such as the listeners and timers of one wait. `using` ends them with the block. */
-export class TaskScope implements Disposable {
+export class CleanupScope implements Disposable {
   readonly #ends: (() => void)[];
   #isOver = false;
 

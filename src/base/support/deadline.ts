@@ -1,6 +1,6 @@
 /** Time limits for waits. A limit is a signal that aborts after a time, or together with a parent signal. */
 import { BatonError } from "../errors.ts";
-import { onAbort, TaskScope } from "./abort.ts";
+import { CleanupScope, onAbort } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { formatDuration } from "./duration.ts";
 import { valueTypeName } from "./text.ts";
@@ -19,7 +19,7 @@ export function deadlineAfter(clock: Clock, delayMs: number, { signal, reason }:
   readonly reason: () => unknown;
 }): Deadline {
   const controller = new AbortController();
-  const ends = new TaskScope(
+  const ends = new CleanupScope(
     clock.startTimer(delayMs, () => controller.abort(reason())),
     onAbort(signal, (parentReason) => controller.abort(parentReason)),
   );
@@ -86,8 +86,8 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
 }
 
 /** Returns the result of `work`, or null if `work` takes longer than `delayMs`. `work` itself continues. */
-export async function resultWithin<T>(clock: Clock, delayMs: number, work: Promise<T>): Promise<T | null> {
+export async function resultInTimeOrNull<T>(clock: Clock, delayMs: number, work: Promise<T>): Promise<T | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>();
-  using _timer = new TaskScope(clock.startTimer(delayMs, () => resolve(null)));
+  using _timer = new CleanupScope(clock.startTimer(delayMs, () => resolve(null)));
   return await Promise.race([work, late]);
 }

@@ -26,7 +26,7 @@ export function findHomeFolder(uid: number, userDatabase: string): string | null
   }
 }
 
-export const stateVariables = {
+export const stateFolderVariables = {
   BATON_STATE_DIR:
     "an absolute path: the folder of all state of this user (keeper, topics, message stores, clients of " +
     "publish/subscribe), instead of ~/.local/state/baton of the home folder in the user database. XDG_STATE_HOME has " +

@@ -17,7 +17,7 @@ export interface ProcessSystem {
    */
   keepOpen(path: string): () => string;
   kill(pid: number, signal: NodeJS.Signals | 0): void;
-  readonly own: OwnProcess;
+  readonly own: ChildProcessRegistry;
 }
 
 interface OwnChild {
@@ -28,7 +28,7 @@ interface OwnChild {
  * The children of this process: baton's helpers, such as the guard; commands, which the runtime reaps; and adopted
  * orphans, which baton reaps itself.
  */
-export class OwnProcess {
+export class ChildProcessRegistry {
   readonly children = new Map<number, OwnChild>();
   /**
    * Whether all children belong to the first thread of this process, which adopts orphans (find_new_reaper of the
@@ -51,7 +51,7 @@ export let processSystem: ProcessSystem = {
   readLink: (path) => readlinkSync(path),
   keepOpen,
   kill: (pid, signal) => void process.kill(pid, signal),
-  own: new OwnProcess(),
+  own: new ChildProcessRegistry(),
 };
 
 /** Replaces `processSystem`, for a simulation. Returns the previous one. */

@@ -4,23 +4,25 @@
  */
 
 /** A result, or a promise of the result. */
-export type Answer<Value> = Value | Promise<Value>;
+export type ValueOrPromise<Value> = Value | Promise<Value>;
 
-export type Steps<Result = void, Piece = never> = Generator<Promise<unknown> | Piece, Result, unknown>;
+export type StepGenerator<Result = void, Piece = never> = Generator<Promise<unknown> | Piece, Result, unknown>;
 
 /** Returns the answer; waits for it first if it is a promise. */
-export function* awaitAnswer<Value>(answer: Answer<Value>): Steps<Value> {
+export function* awaitAnswer<Value>(answer: ValueOrPromise<Value>): StepGenerator<Value> {
   return answer instanceof Promise ? (yield answer) as Value : answer;
 }
 
 /** Returns whether a method returned steps to run, and not their result. */
-export function isSteps<Result>(result: Steps<Result> | Answer<Result>): result is Steps<Result> {
+export function isStepGenerator<Result>(
+  result: StepGenerator<Result> | ValueOrPromise<Result>,
+): result is StepGenerator<Result> {
   return typeof result === "object" && result !== null && Symbol.iterator in result && "throw" in result;
 }
 
 /** Runs steps that never have to wait, and returns their result. Returns an answer as it is. */
-export function runStepsNow<Result>(work: Steps<Result> | Answer<Result>): Result {
-  if (!isSteps(work)) {
+export function runStepsNow<Result>(work: StepGenerator<Result> | ValueOrPromise<Result>): Result {
+  if (!isStepGenerator(work)) {
     if (work instanceof Promise) throw hadToWait();
     return work;
   }
@@ -36,8 +38,8 @@ function hadToWait(): Error {
 /**
  * Runs steps, and waits for each promise that they yield. The reason of a rejected promise is thrown inside the steps.
  */
-export async function runSteps<Result>(work: Steps<Result> | Answer<Result>): Promise<Result> {
-  if (!isSteps(work)) return await work;
+export async function runSteps<Result>(work: StepGenerator<Result> | ValueOrPromise<Result>): Promise<Result> {
+  if (!isStepGenerator(work)) return await work;
   let step = work.next();
   while (step.done !== true) {
     let value: unknown;
@@ -53,8 +55,8 @@ export async function runSteps<Result>(work: Steps<Result> | Answer<Result>): Pr
 }
 
 /** The methods of an object as callers see them that run the steps: each method returns its result. */
-export type RunMethods<Methods> = {
-  [Name in keyof Methods]: Methods[Name] extends (...values: infer Values) => Steps<infer Result>
+export type RunStepMethods<Methods> = {
+  [Name in keyof Methods]: Methods[Name] extends (...values: infer Values) => StepGenerator<infer Result>
     ? (...values: Values) => Result
     : Methods[Name];
 };

@@ -1,7 +1,7 @@
 /** The interface through which a long operation reports its progress, whether or not baton shows it. */
 
 /** A part of an operation. A new part replaces the previous one. */
-export interface WorkPart {
+export interface WorkProgressPart {
   /** The singular noun of what is counted; null if nothing can be counted. */
   readonly noun: string | null;
   /**
@@ -13,7 +13,7 @@ export interface WorkPart {
 }
 
 export interface WorkProgress {
-  startPart(part: WorkPart): void;
+  startPart(part: WorkProgressPart): void;
   add(count: number): void;
 }
 

@@ -1,6 +1,6 @@
 /** The output, the environment and the terminal of this process. Tests replace this interface. */
 import { BatonError, errnoName, errorMessage } from "../errors.ts";
-import { abortable } from "../support/abort.ts";
+import { rejectOnAbort } from "../support/abort.ts";
 import { inheritedDescriptors } from "../process/spawn/inherited_descriptors.ts";
 import { isTerminal, type NonBlockingWrite, openOutputWriter, outputBurstPiecesMax } from "./output_writer.ts";
 
@@ -86,7 +86,7 @@ export class OutputChannel {
 
   /** Resolves when nothing waits for the reader. Rejects with the signal's reason. */
   async written(signal?: AbortSignal): Promise<void> {
-    while (this.#draining !== null) await abortable(this.#draining, signal);
+    while (this.#draining !== null) await rejectOnAbort(this.#draining, signal);
   }
 
   /** Writes as much as the output takes now. Returns the rest. */

@@ -2,7 +2,7 @@
  * Prints the messages of a service and the output of its jobs on stderr. Lines of output stay whole and, unlike
  * messages, wait for the reader.
  */
-import { abortable } from "../support/abort.ts";
+import { rejectOnAbort } from "../support/abort.ts";
 import { lostMessagesNotice } from "./drain_output.ts";
 import type { Io } from "./io.ts";
 import { outputPieceBytesMax } from "./output_writer.ts";
@@ -49,7 +49,7 @@ export class StderrLineSink implements LogSink {
   async write(parts: Iterable<string>, signal: AbortSignal): Promise<void> {
     const writing = this.#turn.then(() => this.#write(parts, signal));
     this.#turn = writing.catch(() => {}); // the caller gets the rejection
-    await abortable(writing, signal);
+    await rejectOnAbort(writing, signal);
   }
 
   async #write(parts: Iterable<string>, signal: AbortSignal): Promise<void> {

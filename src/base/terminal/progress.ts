@@ -6,9 +6,9 @@ import { type SettingTable, toggleSetting } from "../config/setting.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { formatDuration } from "../support/duration.ts";
 import { countWithNoun } from "../support/text.ts";
-import type { WorkPart, WorkProgress } from "../support/work_progress.ts";
+import type { WorkProgress, WorkProgressPart } from "../support/work_progress.ts";
 import type { Io } from "./io.ts";
-import { ErasableLine } from "./progress_line.ts";
+import { ErasableTerminalLine } from "./progress_line.ts";
 
 /** How long an operation runs before a terminal shows its progress. All times here are in milliseconds. */
 const showAfterMs = 1000;
@@ -33,7 +33,7 @@ export interface ProgressCall {
 /** Decides how to show progress: on a line of a terminal, as separate lines, or not at all (null). */
 export function chooseProgressForm({ io, values }: ProgressCall): "terminal" | "lines" | null {
   if (values.quiet) return null;
-  if (ErasableLine.canShow(io)) return "terminal";
+  if (ErasableTerminalLine.canShow(io)) return "terminal";
   return values.progress ? "lines" : null;
 }
 
@@ -49,11 +49,14 @@ export interface ProgressOptions extends Pick<ProgressFacts, "noun" | "verb" | "
   readonly clock?: Clock;
 }
 
-/** Shows the progress of work that lets the event loop run. Use PartProgress for work that blocks the event loop. */
+/**
+ * Shows the progress of work that lets the event loop run. Use BlockingWorkProgress for work that blocks the event
+ * loop.
+ */
 export class ProgressLine implements Disposable {
   readonly #io: Io;
   readonly #form: ReturnType<typeof chooseProgressForm>;
-  readonly #line: ErasableLine;
+  readonly #line: ErasableTerminalLine;
   readonly #clock: Clock;
   readonly #startMs: number;
   readonly #afterMs: number;
@@ -69,7 +72,7 @@ export class ProgressLine implements Disposable {
   ) {
     this.#io = call.io;
     this.#form = isWanted ? chooseProgressForm(call) : null;
-    this.#line = new ErasableLine(call.io);
+    this.#line = new ErasableTerminalLine(call.io);
     this.#afterMs = rest.afterMs ?? showAfterMs;
     this.#everyMs = rest.everyMs ?? updateEveryMs.terminal;
     this.#lineEnd = rest.sharesTerminal === true ? "  " : "";
@@ -141,7 +144,7 @@ export class ProgressLine implements Disposable {
  * Shows the progress of work that blocks the event loop, such as one long SQL statement. Each part is shown when it
  * begins, and its count while it continues.
  */
-export class PartProgress implements WorkProgress, Disposable {
+export class BlockingWorkProgress implements WorkProgress, Disposable {
   readonly #call: ProgressCall;
   readonly #clock: Clock;
   #line: ProgressLine | null = null;
@@ -151,7 +154,7 @@ export class PartProgress implements WorkProgress, Disposable {
     this.#clock = clock;
   }
 
-  startPart(part: WorkPart): void {
+  startPart(part: WorkProgressPart): void {
     this[Symbol.dispose]();
     this.#line = new ProgressLine(this.#call, { ...part, afterMs: 0, everyMs: 1000, clock: this.#clock });
     this.#line.show();

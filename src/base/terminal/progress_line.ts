@@ -2,7 +2,7 @@
 import type { Io } from "./io.ts";
 import { printable } from "../support/text.ts";
 
-export class ErasableLine implements Disposable {
+export class ErasableTerminalLine implements Disposable {
   readonly #io: Io;
   #shown = false;
 

@@ -1,9 +1,9 @@
 /** Formats rows as tables, for several commands. Pure. */
 import { type TableCell, tableHeadCells } from "./table.ts";
 import { topicStateText } from "../rows/row_texts.ts";
-import type { ServerRow, TopicListRow } from "../rows/topic_row.ts";
+import type { TopicListRow, TopicServerRow } from "../rows/topic_row.ts";
 
-export function serversTable(rows: readonly ServerRow[]): TableCell[][] {
+export function serversTable(rows: readonly TopicServerRow[]): TableCell[][] {
   const hasStores = rows.some(({ store }) => store !== null);
   return [
     tableHeadCells(["SERVER", "STATE", "ENDPOINT", "TOPICS", ...hasStores ? ["DATABASE"] : []]),

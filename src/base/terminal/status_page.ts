@@ -3,7 +3,7 @@ import { BatonError, errorMessage } from "../errors.ts";
 import { type HttpRequest, type HttpResponse, type HttpService, serveHttp } from "../http/serve_http.ts";
 import { formatAddress } from "../sockets/connection.ts";
 import { parseListenAddress } from "../sockets/parse_address.ts";
-import { abortable } from "../support/abort.ts";
+import { rejectOnAbort } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
 import { formatMetrics, type Metric, metricsContentType } from "./metrics_text.ts";
@@ -56,7 +56,7 @@ async function healthInTime(health: StatusPageSource["health"], clock: Clock): P
   const late = new BatonError("IO", `the process or its disk did not respond within ${healthMsMax / 1000} s`);
   using deadline = deadlineAfter(clock, healthMsMax, { reason: () => late });
   try {
-    return await abortable(Promise.resolve(health()), deadline.signal);
+    return await rejectOnAbort(Promise.resolve(health()), deadline.signal);
   } catch (thrown) {
     return errorMessage(thrown);
   }

@@ -33,7 +33,7 @@ export function cutTerminalLine(line: string, columns: number): string {
 const lineWrapCodes = { off: `${escape}[?7l`, on: `${escape}[?7h` } as const;
 
 /** Draws lines at the end of the output, over the lines of the previous call. Lines that scrolled away stay. */
-export class RedrawnLines {
+export class RedrawnTerminalLines {
   readonly #write: (text: string) => boolean;
   readonly #size: () => TerminalSize;
   #drawn = 0;

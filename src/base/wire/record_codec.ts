@@ -9,42 +9,42 @@ import { type ByteReader, type ByteWriter, protocolError } from "./bytes.ts";
  * Reads and writes values of one type. `bytesMin` is the smallest size of a value, so that a count can be checked
  * before memory is allocated.
  */
-export interface Codec<T> {
+export interface JuteCodec<T> {
   readonly bytesMin: number;
   read(reader: ByteReader): T;
   write(writer: ByteWriter, value: T): void;
 }
 
 /** A codec of any type, for tables of records. */
-export interface AnyCodec {
+export interface AnyJuteCodec {
   readonly bytesMin: number;
   read(reader: ByteReader): unknown;
   write(writer: ByteWriter, value: never): void;
 }
 
 /** The TypeScript type of a codec's values. */
-export type CodecValue<C extends AnyCodec> = ReturnType<C["read"]>;
+export type JuteCodecValue<C extends AnyJuteCodec> = ReturnType<C["read"]>;
 
-export const int: Codec<number> = {
+export const juteIntCodec: JuteCodec<number> = {
   bytesMin: 4,
   read: (reader) => reader.i32(),
   write: (writer, value) => writer.i32(value),
 };
 
-export const long: Codec<bigint> = {
+export const juteLongCodec: JuteCodec<bigint> = {
   bytesMin: 8,
   read: (reader) => reader.i64(),
   write: (writer, value) => writer.i64(value),
 };
 
-export const boolean: Codec<boolean> = {
+export const juteBooleanCodec: JuteCodec<boolean> = {
   bytesMin: 1,
   read: (reader) => reader.u8() !== 0,
   write: (writer, value) => writer.u8(value ? 1 : 0),
 };
 
 /** A string. Like ZooKeeper's own reader, reads null as the empty string. */
-export const ustring: Codec<string> = {
+export const juteStringCodec: JuteCodec<string> = {
   bytesMin: 4,
   read(reader) {
     const length = reader.i32();
@@ -54,7 +54,7 @@ export const ustring: Codec<string> = {
 };
 
 /** Bytes, or null. Reading makes a copy, which outlives the frame. */
-export const buffer: Codec<Uint8Array | null> = {
+export const juteBytesCodec: JuteCodec<Uint8Array | null> = {
   bytesMin: 4,
   read(reader) {
     const length = reader.i32();
@@ -68,7 +68,7 @@ export const buffer: Codec<Uint8Array | null> = {
 };
 
 /** A list of elements, or null. */
-export function vector<T>(element: Codec<T>): Codec<T[] | null> & { readonly element: Codec<T> } {
+export function juteVectorCodec<T>(element: JuteCodec<T>): JuteCodec<T[] | null> & { readonly element: JuteCodec<T> } {
   return {
     element,
     bytesMin: 4,
@@ -90,11 +90,13 @@ export function vector<T>(element: Codec<T>): Codec<T[] | null> & { readonly ele
   };
 }
 
-type RecordOf<F extends Record<string, AnyCodec>> = { [Name in keyof F]: CodecValue<F[Name]> };
+type RecordOf<F extends Record<string, AnyJuteCodec>> = { [Name in keyof F]: JuteCodecValue<F[Name]> };
 
 /** A record with its fields in this order. */
-export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<RecordOf<F>> & { readonly fields: F } {
-  const entries = Object.entries(fields) as [string, Codec<unknown>][];
+export function juteRecordCodec<F extends Record<string, AnyJuteCodec>>(
+  fields: F,
+): JuteCodec<RecordOf<F>> & { readonly fields: F } {
+  const entries = Object.entries(fields) as [string, JuteCodec<unknown>][];
   return {
     fields,
     // A minimum of 1 keeps a vector from claiming more elements than there are bytes.
@@ -110,7 +112,7 @@ export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<Rec
   };
 }
 
-export const emptyRecord: Codec<Record<never, never>> = {
+export const emptyJuteRecordCodec: JuteCodec<Record<never, never>> = {
   bytesMin: 0,
   read: () => ({}),
   write: () => {},

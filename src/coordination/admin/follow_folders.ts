@@ -1,6 +1,6 @@
 /** Follows all objects in some folders. Reads an object again after it changes, and all objects from time to time. */
 import { type Clock, systemClock } from "../../base/support/clock.ts";
-import { resultWithin, sleep } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull, sleep } from "../../base/support/deadline.ts";
 import type { NodeData, NodeReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { decodeLockName } from "../nodes/node_paths.ts";
 import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
@@ -8,7 +8,7 @@ import { isUnknownOperationError, ZooKeeperError } from "../../protocols/zookeep
 import { hiddenIfNoAuth, isTransientFailure, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
 import { restMsAfterNodeRead } from "../nodes/follow_reads.ts";
 import { replaceZooKeeperCalls } from "../nodes/replaced_calls.ts";
-import { WatchedNodeReads } from "../nodes/watched_reads.ts";
+import { NodeReadCache } from "../nodes/watched_reads.ts";
 
 export interface FollowedObjectFolder<Value> {
   readonly path: string;
@@ -76,7 +76,7 @@ export function followObjectFolders<Value>(
     pause: async (event, tookMs) => {
       const restMs = Math.max(follower.isFull ? 0 : gatherMs - tookMs, restMsAfterNodeRead(tookMs));
       await sleep(clock, restMs, signal).catch(() => {});
-      if (!follower.hasUnread && !signal.aborted) await resultWithin(clock, sweepEveryMs, event.wait());
+      if (!follower.hasUnread && !signal.aborted) await resultInTimeOrNull(clock, sweepEveryMs, event.wait());
     },
   });
 }
@@ -86,7 +86,7 @@ interface FollowedObject {
   /** One function for all reads, because the client keeps a set of functions. */
   readonly watch: Watcher;
   /** Nodes of the object that were read; null if none are kept. */
-  reads: WatchedNodeReads | null;
+  reads: NodeReadCache | null;
 }
 
 class FolderObjects<Value> {
@@ -310,9 +310,9 @@ class FolderFollower<Value> {
     });
   }
 
-  #readsOf({ watch }: FollowedObject): WatchedNodeReads {
+  #readsOf({ watch }: FollowedObject): NodeReadCache {
     const options = this.#isCovered ? { isReported: true } : { watchesData: false };
-    return new WatchedNodeReads(this.#batch.client, watch, options);
+    return new NodeReadCache(this.#batch.client, watch, options);
   }
 }
 
@@ -331,7 +331,7 @@ function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
  * Returns a client that watches the nodes of each `getChildren`. `sync` does nothing, because the watch reports later
  * changes.
  */
-export function watchListsOfNodes(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
+export function watchChildListReads(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
   return replaceZooKeeperCalls(zk, {
     getChildren: (path, options) => zk.getChildren(path, { ...options, watch }),
     sync: () => Promise.resolve(),

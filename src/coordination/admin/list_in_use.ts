@@ -1,21 +1,21 @@
 /** Lists all objects below a root node by kind, with the numbers of holders and waiters. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { objectKinds, type ObjectRow } from "../../base/rows/object_row.ts";
-import { isInCurrentBarrierGeneration, parseParticipantNodes } from "../barrier/barrier_state.ts";
+import { coordinationObjectKinds, type CoordinationObjectRow } from "../../base/rows/object_row.ts";
+import { isInCurrentBarrierGeneration, parseBarrierParticipantNodes } from "../barrier/barrier_state.ts";
 import { readBarrierView } from "../barrier/barrier_view.ts";
 import { coordinationFolderPath, decodeLockName, lockPathAt } from "../nodes/node_paths.ts";
 import { parseContenderNode, parseHolderNode } from "../lock/lock_nodes.ts";
 import { holdingLockGrants } from "../lock/queue_position.ts";
 import { hiddenIfNoAuth, mapInBatches, readChildNames } from "../nodes/node_requests.ts";
 
-export const kindsInUse = [...objectKinds, "pool"] as const;
-export type KindInUse = (typeof kindsInUse)[number];
-export type ObjectsInUse = Readonly<Record<KindInUse, readonly ObjectRow[]>>;
+export const listedObjectKinds = [...coordinationObjectKinds, "pool"] as const;
+export type ListedObjectKind = (typeof listedObjectKinds)[number];
+export type ObjectsInUse = Readonly<Record<ListedObjectKind, readonly CoordinationObjectRow[]>>;
 
 const batchSize = 200;
 
-type Counts = Omit<ObjectRow, "name">;
+type Counts = Omit<CoordinationObjectRow, "name">;
 
 /**
  * Lists the objects of each kind, sorted by name. A kind that was not requested is empty. An unused lock is listed
@@ -24,9 +24,9 @@ type Counts = Omit<ObjectRow, "name">;
  */
 export async function listObjectsInUse(
   zk: ZooKeeper,
-  { root, kinds = kindsInUse }: { readonly root?: string; readonly kinds?: readonly KindInUse[] } = {},
+  { root, kinds = listedObjectKinds }: { readonly root?: string; readonly kinds?: readonly ListedObjectKind[] } = {},
 ): Promise<ObjectsInUse> {
-  const list = (kind: KindInUse, count: (path: string) => Promise<Counts>) =>
+  const list = (kind: ListedObjectKind, count: (path: string) => Promise<Counts>) =>
     kinds.includes(kind) ? listFolder(zk, coordinationFolderPath(`${kind}s`, root), count) : [];
   const listLocks = () => listFolder(zk, coordinationFolderPath("locks", root), (path) => countLock(zk, path));
   const [lock, election, barrier, gate, pooled] = await Promise.all([
@@ -41,7 +41,7 @@ export async function listObjectsInUse(
   return { lock, election, barrier, gate, pool };
 }
 
-function countJobs(component: string, locks: readonly ObjectRow[]): number {
+function countJobs(component: string, locks: readonly CoordinationObjectRow[]): number {
   return locks.filter(({ name, holders }) => holders !== 0 && name.startsWith(`${component}/`)).length;
 }
 
@@ -49,7 +49,7 @@ async function listFolder(
   zk: ZooKeeper,
   folder: string,
   count: (path: string) => Promise<Counts>,
-): Promise<ObjectRow[]> {
+): Promise<CoordinationObjectRow[]> {
   const children = [...await readChildNames(zk, folder)].sort();
   return await mapInBatches(children, batchSize, async (child) => ({
     name: decodeLockName(child),
@@ -89,7 +89,7 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
     const view = await hiddenIfNoAuth(readBarrierView(zk, barrier));
     if (view === "hidden") return { holders: null, waiters: null };
     if (view === null) return { holders: 0, waiters: 0 };
-    const participants = parseParticipantNodes(view.children);
+    const participants = parseBarrierParticipantNodes(view.children);
     const waiters = participants.filter((participant) => isInCurrentBarrierGeneration(view.state, participant)).length;
     return { holders: participants.length - waiters, waiters };
   } catch (thrown) {
@@ -99,7 +99,7 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
   }
 }
 
-export type LockSummary = ObjectRow;
+export type LockSummary = CoordinationObjectRow;
 
 export interface ListLocksOptions {
   /** "/baton" when left out. */

@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync } from "../nodes/node_requests.ts";
-import type { ObjectRow } from "../../base/rows/object_row.ts";
+import type { CoordinationObjectRow } from "../../base/rows/object_row.ts";
 import {
   findInteropRecipe,
   interopNodeNaming,
@@ -34,7 +34,7 @@ export async function listInteropQueues(
   zk: ZooKeeper,
   folder: string,
   recipe: InteropRecipe,
-): Promise<readonly ObjectRow[] | null> {
+): Promise<readonly CoordinationObjectRow[] | null> {
   const nodes = await interopNodes(zk, folder, recipe);
   return nodes?.map(({ path, children }) => {
     const queue = knownInteropContenders(recipe, children);

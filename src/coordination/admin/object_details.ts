@@ -1,27 +1,27 @@
 /** Reads the holders and waiters of a lock, an election, a barrier or a gate, as rows. */
 import {
+  type CoordinationObjectDetails,
+  type CoordinationObjectKind,
+  coordinationObjectKinds,
+  type CoordinationObjectRow,
   type HolderRow,
-  type ObjectDetails,
-  type ObjectKind,
-  objectKinds,
-  type ObjectRow,
   type WaiterRow,
 } from "../../base/rows/object_row.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { isInCurrentBarrierGeneration, parseParticipantNodes } from "../barrier/barrier_state.ts";
-import { type ParticipantStatus, readBarrierView, readParticipantStatuses } from "../barrier/barrier_view.ts";
+import { isInCurrentBarrierGeneration, parseBarrierParticipantNodes } from "../barrier/barrier_state.ts";
+import { type BarrierParticipantStatus, readBarrierParticipants, readBarrierView } from "../barrier/barrier_view.ts";
 import { coordinationObjectPath, electionPath, lockPath } from "../nodes/node_paths.ts";
 import type { InteropRecipe } from "../nodes/interop_node_names.ts";
 import { readInteropLockStatus } from "../interop/interop_status.ts";
 import { parseHolderNodeInfo } from "../nodes/holder_info.ts";
-import { participantRow } from "../nodes/participant_row.ts";
+import { holderOrWaiterRow } from "../nodes/participant_row.ts";
 import { type LockHolderStatus, lockStatus, type LockWaiterStatus } from "../lock/lock_status.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../nodes/node_requests.ts";
-import { objectKey } from "../../base/rows/row_kinds.ts";
+import { objectDetailsKey } from "../../base/rows/row_kinds.ts";
 import type { ObjectsInUse } from "./list_in_use.ts";
 
 export interface ObjectDetailsOptions {
-  readonly kind: ObjectKind;
+  readonly kind: CoordinationObjectKind;
   readonly name: string;
   readonly root?: string;
   /** If given, `name` is the path of a lock of this recipe. */
@@ -32,7 +32,10 @@ export interface ObjectDetailsOptions {
  * Reads the holders and waiters of an object; an object that does not exist has none. Reads again if the connection is
  * lost. Throws CONFIG for a lock of another recipe.
  */
-export async function readObjectDetails(zk: ZooKeeper, options: ObjectDetailsOptions): Promise<ObjectDetails> {
+export async function readObjectDetails(
+  zk: ZooKeeper,
+  options: ObjectDetailsOptions,
+): Promise<CoordinationObjectDetails> {
   const { kind, name, root, recipe } = options;
   return await readTwiceAtMost(zk, () => {
     if (recipe === undefined && kind === "barrier") return barrierDetails(zk, name, root);
@@ -41,7 +44,10 @@ export async function readObjectDetails(zk: ZooKeeper, options: ObjectDetailsOpt
   });
 }
 
-async function queueDetails(zk: ZooKeeper, { kind, name, root, recipe }: ObjectDetailsOptions): Promise<ObjectDetails> {
+async function queueDetails(
+  zk: ZooKeeper,
+  { kind, name, root, recipe }: ObjectDetailsOptions,
+): Promise<CoordinationObjectDetails> {
   const status = recipe !== undefined
     ? await readInteropLockStatus(zk, name, { recipe, refusesOthers: true })
     : await lockStatus(zk, name, { path: kind === "election" ? electionPath(name, root) : lockPath(name, root) });
@@ -61,22 +67,28 @@ async function queueDetails(zk: ZooKeeper, { kind, name, root, recipe }: ObjectD
 
 export function lockHolderRow(holder: LockHolderStatus): HolderRow {
   const { holderId: id, slot, fencingToken } = holder;
-  return { ...participantRow({ ...holder, id }), slot, rank: null, fencing_token: String(fencingToken) };
+  return { ...holderOrWaiterRow({ ...holder, id }), slot, rank: null, fencing_token: String(fencingToken) };
 }
 
 export function lockWaiterRow(waiter: LockWaiterStatus): WaiterRow {
   const { holderId: id, place, priority } = waiter;
-  return { ...participantRow({ ...waiter, id }), place, priority };
+  return { ...holderOrWaiterRow({ ...waiter, id }), place, priority };
 }
 
-async function barrierDetails(zk: ZooKeeper, name: string, root: string | undefined): Promise<ObjectDetails> {
+async function barrierDetails(
+  zk: ZooKeeper,
+  name: string,
+  root: string | undefined,
+): Promise<CoordinationObjectDetails> {
   const path = coordinationObjectPath("barriers", name, root);
   const view = await readAfterSync(zk, path, () => readBarrierView(zk, path));
-  const participants = await readParticipantStatuses(zk, path, parseParticipantNodes(view?.children ?? []));
+  const participants = await readBarrierParticipants(zk, path, parseBarrierParticipantNodes(view?.children ?? []));
   const { started = null } = view?.state ?? {};
-  const isWaiting = ({ node }: ParticipantStatus) => view !== null && isInCurrentBarrierGeneration(view.state, node);
-  const common = (status: ParticipantStatus) => participantRow({ ...status, id: status.node.guid, mode: null });
-  const rankOf = ({ node }: ParticipantStatus) => {
+  const isWaiting = ({ node }: BarrierParticipantStatus) =>
+    view !== null && isInCurrentBarrierGeneration(view.state, node);
+  const common = (status: BarrierParticipantStatus) =>
+    holderOrWaiterRow({ ...status, id: status.node.guid, mode: null });
+  const rankOf = ({ node }: BarrierParticipantStatus) => {
     const rank = started?.members.indexOf(node.guid) ?? -1;
     return rank === -1 ? null : rank;
   };
@@ -97,11 +109,11 @@ async function barrierDetails(zk: ZooKeeper, name: string, root: string | undefi
   };
 }
 
-async function gateDetails(zk: ZooKeeper, name: string, root: string | undefined): Promise<ObjectDetails> {
+async function gateDetails(zk: ZooKeeper, name: string, root: string | undefined): Promise<CoordinationObjectDetails> {
   const gate = coordinationObjectPath("gates", name, root);
   const found = await readAfterSync(zk, gate, () => nullIfNoNode(zk.getData(gate)));
   const closer = (data: Uint8Array): HolderRow => ({
-    ...participantRow({ ...parseHolderNodeInfo(data), id: null, mode: null, sessionId: null }),
+    ...holderOrWaiterRow({ ...parseHolderNodeInfo(data), id: null, mode: null, sessionId: null }),
     slot: null,
     rank: null,
     fencing_token: null,
@@ -111,18 +123,22 @@ async function gateDetails(zk: ZooKeeper, name: string, root: string | undefined
 }
 
 /** Returns the kinds of objects that are in use under a name. */
-export async function findObjectKinds(zk: ZooKeeper, name: string, root?: string): Promise<readonly ObjectKind[]> {
-  const paths: Record<ObjectKind, readonly string[]> = {
+export async function findObjectKinds(
+  zk: ZooKeeper,
+  name: string,
+  root?: string,
+): Promise<readonly CoordinationObjectKind[]> {
+  const paths: Record<CoordinationObjectKind, readonly string[]> = {
     lock: nodesInUse(lockPath(name, root)),
     election: nodesInUse(electionPath(name, root)),
     barrier: [coordinationObjectPath("barriers", name, root)],
     gate: [coordinationObjectPath("gates", name, root)],
   };
-  const found = await Promise.all(objectKinds.map(async (kind) => {
+  const found = await Promise.all(coordinationObjectKinds.map(async (kind) => {
     const stats = await Promise.all(paths[kind].map((path) => hiddenIfNoAuth(zk.exists(path))));
     return stats.some((stat) => stat !== null && stat !== "hidden" && (kind === "gate" || stat.numChildren > 0));
   }));
-  return objectKinds.filter((_, index) => found[index]);
+  return coordinationObjectKinds.filter((_, index) => found[index]);
 }
 
 const nodesInUse = ({ holders, queue }: { holders: string; queue: string }) => [holders, queue];
@@ -136,15 +152,17 @@ interface ReadDetailsOptions {
 }
 
 /**
- * Returns the details of objects that are in use and not hidden by an ACL, by `objectKey`. The jobs of a pool appear as
- * locks.
+ * Returns the details of objects that are in use and not hidden by an ACL, by `objectDetailsKey`. The jobs of a pool
+ * appear as locks.
  */
-export async function readDetailsInUse(
+export async function readDetailsOfUsedObjects(
   zk: ZooKeeper,
   found: ObjectsInUse,
   { root, max }: ReadDetailsOptions,
-): Promise<ReadonlyMap<string, ObjectDetails>> {
-  const wanted = objectKinds.flatMap((kind) => found[kind].filter(isVisible).map((one) => ({ ...one, kind })));
+): Promise<ReadonlyMap<string, CoordinationObjectDetails>> {
+  const wanted = coordinationObjectKinds.flatMap((kind) =>
+    found[kind].filter(isVisible).map((one) => ({ ...one, kind }))
+  );
   const longest = wanted.length <= max
     ? wanted
     : wanted.sort((a, b) => (b.waiters ?? 0) - (a.waiters ?? 0)).slice(0, max);
@@ -153,7 +171,7 @@ export async function readDetailsInUse(
     batchSize,
     ({ kind, name }) => hiddenIfNoAuth(readObjectDetails(zk, { kind, name, root })),
   );
-  return new Map(read.filter((one) => one !== "hidden").map((one) => [objectKey(one.kind, one.name), one]));
+  return new Map(read.filter((one) => one !== "hidden").map((one) => [objectDetailsKey(one.kind, one.name), one]));
 }
 
-const isVisible = ({ holders, waiters }: ObjectRow) => (holders ?? 0) + (waiters ?? 0) > 0;
+const isVisible = ({ holders, waiters }: CoordinationObjectRow) => (holders ?? 0) + (waiters ?? 0) > 0;

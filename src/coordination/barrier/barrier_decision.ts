@@ -6,13 +6,13 @@
 import type { Acl, MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
-  barrierResponseName,
+  type BarrierParticipantNode,
+  barrierResponseNodeName,
   type BarrierState,
   type BrokenBarrierGeneration,
   formatBarrierState,
   isInCurrentBarrierGeneration,
-  parseParticipantNodes,
-  type ParticipantNode,
+  parseBarrierParticipantNodes,
 } from "./barrier_state.ts";
 import type { BarrierView } from "./barrier_view.ts";
 
@@ -40,7 +40,7 @@ export type BarrierDecision =
    */
   | { readonly do: "move" }
   /** The first participant of the generation has other options. */
-  | { readonly do: "disagree"; readonly first: ParticipantNode }
+  | { readonly do: "disagree"; readonly first: BarrierParticipantNode }
   | { readonly do: "break"; readonly lost: readonly string[] }
   | { readonly do: "open"; readonly members: readonly string[] }
   | { readonly do: "respond"; readonly round: string }
@@ -54,14 +54,14 @@ export type BarrierDecision =
     readonly nodes: readonly string[];
     readonly responses: readonly string[];
   }
-  | BarrierWaiting;
+  | BarrierWaitDecision;
 
-export interface BarrierWaiting {
+export interface BarrierWaitDecision {
   readonly do: "wait";
   /** All participants of this generation, in order of arrival. */
-  readonly gathered: readonly ParticipantNode[];
+  readonly gathered: readonly BarrierParticipantNode[];
   /** The participant before this one; null for the first participant, which watches all others. */
-  readonly predecessor: ParticipantNode | null;
+  readonly predecessor: BarrierParticipantNode | null;
   /** The open round, if enough participants are there. If the round takes too long, decide again with `impatient`. */
   readonly round: string | null;
 }
@@ -71,7 +71,7 @@ const sparesMax = 64;
 
 export function decideBarrierStep(look: BarrierObservation): BarrierDecision {
   const { state, guid } = look;
-  const parties = parseParticipantNodes(look.children);
+  const parties = parseBarrierParticipantNodes(look.children);
   const mine = parties.find((node) => node.guid === guid);
   const rank = state.started?.members.indexOf(guid) ?? -1;
   if (rank >= 0) return { do: "run", rank, isThere: mine !== undefined };
@@ -92,24 +92,24 @@ export function decideBarrierStep(look: BarrierObservation): BarrierDecision {
  * Adds the participants of the current generation to `seen`. A participant that moves to another generation starts with
  * an empty `seen`.
  */
-export function addSeenParticipants(
+export function addSeenBarrierParticipants(
   { state, children, seen }: Pick<BarrierObservation, "state" | "children" | "seen">,
 ): string[] {
-  const gathering = parseParticipantNodes(children).filter((node) => isInCurrentBarrierGeneration(state, node));
+  const gathering = parseBarrierParticipantNodes(children).filter((node) => isInCurrentBarrierGeneration(state, node));
   const [first] = gathering;
   const there = gathering.filter((node) => first !== undefined && hasSameOptions(node, first)).map((node) => node.guid);
   return [...new Set([...seen, ...there])];
 }
 
-function hasSameOptions(left: ParticipantNode, right: ParticipantNode): boolean {
+function hasSameOptions(left: BarrierParticipantNode, right: BarrierParticipantNode): boolean {
   return left.parties === right.parties && left.onLost === right.onLost;
 }
 
 function decideWhileGathering(
   { state, children, guid, seen, impatient }: BarrierObservation,
   { mine, gathered, older }: {
-    readonly mine: ParticipantNode;
-    readonly gathered: readonly ParticipantNode[];
+    readonly mine: BarrierParticipantNode;
+    readonly gathered: readonly BarrierParticipantNode[];
     /** True if a participant of an earlier generation still exists. */
     readonly older: boolean;
   },
@@ -125,14 +125,14 @@ function decideWhileGathering(
   } else {
     const there = new Set(children);
     const candidates = gathered.filter((node) => round.members.includes(node.guid));
-    if (round.members.includes(guid) && !there.has(barrierResponseName(round.id, guid))) {
+    if (round.members.includes(guid) && !there.has(barrierResponseNodeName(round.id, guid))) {
       return { do: "respond", round: round.id };
     }
-    const responded = candidates.filter((node) => there.has(barrierResponseName(round.id, node.guid)));
+    const responded = candidates.filter((node) => there.has(barrierResponseNodeName(round.id, node.guid)));
     if (responded.length >= mine.parties) {
       const chosen = responded.slice(0, mine.parties);
       const members = chosen.map((node) => node.guid);
-      const responses = members.map((member) => barrierResponseName(round.id, member));
+      const responses = members.map((member) => barrierResponseNodeName(round.id, member));
       return { do: "start", members, nodes: chosen.map((node) => node.name), responses };
     }
     const isLeftOut = impatient && !round.members.includes(guid);
@@ -143,7 +143,7 @@ function decideWhileGathering(
   return { do: "wait", gathered, predecessor, round: enough ? round?.id ?? null : null };
 }
 
-function participantsToAsk(gathered: readonly ParticipantNode[], mine: ParticipantNode): string[] {
+function participantsToAsk(gathered: readonly BarrierParticipantNode[], mine: BarrierParticipantNode): string[] {
   const first = gathered.slice(0, mine.parties + sparesMax);
   return (first.includes(mine) ? first : [...first, mine]).map((node) => node.guid);
 }
@@ -154,13 +154,15 @@ function participantsToAsk(gathered: readonly ParticipantNode[], mine: Participa
  */
 export function barrierStateAfterLeaving(
   state: BarrierState,
-  mine: ParticipantNode,
+  mine: BarrierParticipantNode,
   loss: Pick<BrokenBarrierGeneration, "lost" | "why">,
 ): BarrierState | null {
-  return isInCurrentBarrierGeneration(state, mine) && mine.onLost === "fail" ? brokenBarrierState(state, loss) : null;
+  return isInCurrentBarrierGeneration(state, mine) && mine.onLost === "fail"
+    ? barrierStateAfterBreak(state, loss)
+    : null;
 }
 
-export function brokenBarrierState(
+export function barrierStateAfterBreak(
   state: BarrierState,
   { lost, why }: Pick<BrokenBarrierGeneration, "lost" | "why">,
 ): BarrierState {
@@ -169,14 +171,14 @@ export function brokenBarrierState(
 }
 
 /** Returns the state with an open round. `version` of the state and the GUID make the round's name unique. */
-export function openedBarrierState(
+export function barrierStateWithOpenRound(
   state: BarrierState,
   { guid, version, members }: { readonly guid: string; readonly version: number; readonly members: readonly string[] },
 ): BarrierState {
   return { ...state, round: { id: `${guid}.${version}`, members } };
 }
 
-export function startedBarrierState(
+export function barrierStateAfterStart(
   state: BarrierState,
   { members, token }: { readonly members: readonly string[]; readonly token: bigint },
 ): BarrierState {
@@ -184,12 +186,12 @@ export function startedBarrierState(
   return { ...state, generation: state.generation + 1, round: null, started };
 }
 
-export type BarrierChange = Extract<BarrierDecision, { do: "break" | "open" | "respond" | "start" | "move" }>;
+export type BarrierChangeDecision = Extract<BarrierDecision, { do: "break" | "open" | "respond" | "start" | "move" }>;
 
 export interface BarrierChangeContext {
   readonly path: string;
   readonly view: BarrierView;
-  readonly mine: ParticipantNode;
+  readonly mine: BarrierParticipantNode;
   /** Names of this participant's nodes: the participant and its responses. */
   readonly own: readonly string[];
   readonly acl: Acl[];
@@ -199,7 +201,10 @@ export interface BarrierChangeContext {
   readonly creation: MultiRequest | null;
 }
 
-export function barrierDecisionRequests(decision: BarrierChange, context: BarrierChangeContext): MultiRequest[] {
+export function barrierDecisionRequests(
+  decision: BarrierChangeDecision,
+  context: BarrierChangeContext,
+): MultiRequest[] {
   const { path: barrier, view, mine, own, acl, loss, creation } = context;
   const { state, version } = view;
   const at = (name: string) => `${barrier}/${name}`;
@@ -213,22 +218,22 @@ export function barrierDecisionRequests(decision: BarrierChange, context: Barrie
   const gone = (name: string): MultiRequest => ({ type: "delete", path: at(name), version: -1 });
   switch (decision.do) {
     case "respond": {
-      const response = at(barrierResponseName(decision.round, mine.guid));
+      const response = at(barrierResponseNodeName(decision.round, mine.guid));
       const data = new Uint8Array();
       return [there(mine.name), { type: "create", path: response, data, acl, flags: createFlag.ephemeral }];
     }
     case "open":
       return [
-        set(openedBarrierState(state, { guid: mine.guid, version, members: decision.members })),
+        set(barrierStateWithOpenRound(state, { guid: mine.guid, version, members: decision.members })),
         there(mine.name),
       ];
     case "start": {
-      const next = startedBarrierState(state, { members: decision.members, token: view.writtenBy });
+      const next = barrierStateAfterStart(state, { members: decision.members, token: view.writtenBy });
       const nodes = decision.nodes.includes(mine.name) ? decision.nodes : [...decision.nodes, mine.name];
       return [set(next), ...nodes.map(there), ...decision.responses.map(gone)];
     }
     case "break":
-      return [set(brokenBarrierState(state, loss ?? { lost: [], why: "" })), there(mine.name)];
+      return [set(barrierStateAfterBreak(state, loss ?? { lost: [], why: "" })), there(mine.name)];
     case "move":
       return [
         { type: "check", path: barrier, version },

@@ -5,7 +5,7 @@ import { systemClock } from "../../base/support/clock.ts";
 import { startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
-import type { AcquireOptions } from "../lock/acquire_lock.ts";
+import type { AcquireLockOptions } from "../lock/acquire_lock.ts";
 import { coordinationObjectPath } from "../nodes/node_paths.ts";
 import { createParentNodes } from "../nodes/create_nodes.ts";
 import {
@@ -25,7 +25,7 @@ import {
   type RetryRequestOptions,
 } from "../nodes/node_requests.ts";
 
-export type GateOptions = Pick<AcquireOptions, "root" | "acl" | "clock" | "signal">;
+export type GateOptions = Pick<AcquireLockOptions, "root" | "acl" | "clock" | "signal">;
 
 /** Closes the gate, which stays closed after the end of this process. Returns false if it was closed already. */
 export async function setGate(

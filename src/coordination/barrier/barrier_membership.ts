@@ -5,7 +5,7 @@ import { throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { OneTimeEvent } from "../../base/support/event.ts";
 import type { StartedParticipant } from "./barrier_participant.ts";
-import { parseParticipantNodes } from "./barrier_state.ts";
+import { parseBarrierParticipantNodes } from "./barrier_state.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
 import { readAfterSync, readChildNames } from "../nodes/node_requests.ts";
@@ -88,7 +88,7 @@ export class ZooKeeperBarrierMembership extends ZooKeeperLease implements Barrie
   async #haveAllLeft(wake: () => void): Promise<boolean> {
     const { path: barrier } = this;
     const children = await readAfterSync(this.#zk, barrier, () => readChildNames(this.#zk, barrier));
-    const there = new Map(parseParticipantNodes(children).map((node) => [node.guid, node.name]));
+    const there = new Map(parseBarrierParticipantNodes(children).map((node) => [node.guid, node.name]));
     const next = this.#others.find((guid) => there.has(guid));
     if (next === undefined) return true;
     const found = await this.#zk.exists(`${barrier}/${there.get(next)}`, { watch: wake });

@@ -4,34 +4,34 @@
  * protocol.
  */
 import type { Acl, MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope } from "../../base/support/abort.ts";
 import { type Backoff, backoffMs } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
-  addSeenParticipants,
-  type BarrierChange,
+  addSeenBarrierParticipants,
+  type BarrierChangeDecision,
   barrierDecisionRequests,
   barrierStateAfterLeaving,
-  type BarrierWaiting,
+  type BarrierWaitDecision,
   decideBarrierStep,
 } from "./barrier_decision.ts";
 import {
+  type BarrierMemberLossPolicy,
+  type BarrierParticipantNode,
+  barrierParticipantNodePrefix,
   type BarrierState,
   type BrokenBarrierGeneration,
   formatBarrierState,
   initialBarrierState,
-  type MemberLossPolicy,
+  parseBarrierParticipantNode,
   parseBarrierState,
-  parseParticipantNode,
-  type ParticipantNode,
-  participantNodePrefix,
 } from "./barrier_state.ts";
-import { type BarrierView, readBarrierView, readParticipantStatuses } from "./barrier_view.ts";
+import { type BarrierView, readBarrierParticipants, readBarrierView } from "./barrier_view.ts";
 import { createContainerRequest, createParentNodes } from "../nodes/create_nodes.ts";
 import { formatNewHolderNodeInfo, type HolderInfo, nameOfHolder } from "../nodes/holder_info.ts";
-import { type ArmedNodeWatch, SessionWaits } from "../nodes/session_waits.ts";
+import { type ArmedNodeWatch, ContenderWaits } from "../nodes/session_waits.ts";
 import { deleteNodeIfThere, isServerRefusal, nullIfNoNode, readAfterOwnWrites } from "../nodes/node_requests.ts";
 
 export interface BarrierParticipantOptions {
@@ -40,12 +40,12 @@ export interface BarrierParticipantOptions {
    */
   readonly path: string;
   readonly parties: number;
-  readonly onLost: MemberLossPolicy;
+  readonly onLost: BarrierMemberLossPolicy;
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly clock: Clock;
   /** Called when the wait begins, and when this participant notices that others came or left. */
-  readonly onWaiting: (view: BarrierView, gathered: readonly ParticipantNode[]) => void;
+  readonly onWaiting: (view: BarrierView, gathered: readonly BarrierParticipantNode[]) => void;
 }
 
 export interface StartedParticipant {
@@ -64,7 +64,7 @@ export type BarrierParticipantOutcome =
   | { readonly do: "broken"; readonly broken: BrokenBarrierGeneration | null }
   /** This participant's node was deleted, so the generation is broken. */
   | { readonly do: "deleted" }
-  | { readonly do: "disagreed"; readonly first: ParticipantNode }
+  | { readonly do: "disagreed"; readonly first: BarrierParticipantNode }
   /** The participant gave up; the barrier can no longer start with it. */
   | { readonly do: "left" };
 
@@ -75,14 +75,14 @@ type ParticipantStep =
   | {
     readonly do: "write";
     readonly view: BarrierView;
-    readonly mine: ParticipantNode;
-    readonly decision: BarrierChange;
+    readonly mine: BarrierParticipantNode;
+    readonly decision: BarrierChangeDecision;
   }
-  | { readonly do: "wait"; readonly decision: BarrierWaiting }
+  | { readonly do: "wait"; readonly decision: BarrierWaitDecision }
   | {
     readonly do: "quit";
     readonly view: BarrierView;
-    readonly mine: ParticipantNode;
+    readonly mine: BarrierParticipantNode;
     readonly then: BarrierParticipantOutcome;
   }
   | { readonly do: "drop"; readonly nodes: readonly string[]; readonly then: BarrierParticipantOutcome }
@@ -109,14 +109,14 @@ export class BarrierParticipant {
   #leaving: string | null = null;
   #checks = 0;
   #refusals = 0;
-  readonly #waits: SessionWaits;
+  readonly #waits: ContenderWaits;
   /** This watch is set by each event after the last read. */
   #armed: ArmedNodeWatch;
 
   constructor(zk: ZooKeeper, options: BarrierParticipantOptions) {
     this.#zk = zk;
     this.#options = options;
-    this.#waits = new SessionWaits(zk.session, options.clock);
+    this.#waits = new ContenderWaits(zk.session, options.clock);
     this.#armed = this.#waits.arm();
   }
 
@@ -212,7 +212,7 @@ export class BarrierParticipant {
 
   #createRequest({ epoch, generation }: BarrierState): MultiRequest {
     const { path: barrier, parties, onLost, info, acl } = this.#options;
-    const prefix = participantNodePrefix({ epoch, generation, parties, onLost, guid: this.guid });
+    const prefix = barrierParticipantNodePrefix({ epoch, generation, parties, onLost, guid: this.guid });
     const data = formatNewHolderNodeInfo(info, this.#zk.session);
     return { type: "create", path: `${barrier}/${prefix}`, data, acl, flags: createFlag.ephemeralSequential };
   }
@@ -234,7 +234,7 @@ export class BarrierParticipant {
     if (view === null) return this.#stepWithoutNode();
     const { guid } = this;
     const { state, children } = view;
-    const mine = children.map(parseParticipantNode).find((node) => node?.guid === guid) ?? null;
+    const mine = children.map(parseBarrierParticipantNode).find((node) => node?.guid === guid) ?? null;
     if (mine !== null) this.#isKnown = true;
     const decision = decideBarrierStep({ state, children, guid, seen: this.#seen, impatient });
     if (decision.do === "run") return this.#stepAfterStart(state, decision, mine);
@@ -245,7 +245,7 @@ export class BarrierParticipant {
       return { do: "drop", nodes, then: { do: "broken", broken } };
     }
     if (decision.do === "disagree") return { do: "quit", view, mine, then: { do: "disagreed", first: decision.first } };
-    if (decision.do !== "move") this.#seen = addSeenParticipants({ state, children, seen: this.#seen });
+    if (decision.do !== "move") this.#seen = addSeenBarrierParticipants({ state, children, seen: this.#seen });
     if (this.#leaving !== null) return { do: "quit", view, mine, then: { do: "left" } };
     if (decision.do !== "wait") return { do: "write", view, mine, decision };
     await this.#readNames(decision);
@@ -260,7 +260,7 @@ export class BarrierParticipant {
   #stepAfterStart(
     state: BarrierState,
     { rank, isThere }: { rank: number; isThere: boolean },
-    mine: ParticipantNode | null,
+    mine: BarrierParticipantNode | null,
   ): ParticipantStep {
     const { started } = state;
     if (started === null || mine === null || !isThere) return { do: "end", outcome: { do: "lost" } };
@@ -282,7 +282,11 @@ export class BarrierParticipant {
     return { do: "enter" };
   }
 
-  async #write(view: BarrierView, mine: ParticipantNode, decision: BarrierChange): Promise<ParticipantStep> {
+  async #write(
+    view: BarrierView,
+    mine: BarrierParticipantNode,
+    decision: BarrierChangeDecision,
+  ): Promise<ParticipantStep> {
     const { path, acl } = this.#options;
     const loss = decision.do === "break" ? { lost: this.#namesOf(decision.lost), why: sessionEnded } : null;
     const creation = decision.do === "move" ? this.#createRequest(view.state) : null;
@@ -299,7 +303,7 @@ export class BarrierParticipant {
     return read;
   }
 
-  async #wait({ predecessor, round }: BarrierWaiting): Promise<ParticipantStep> {
+  async #wait({ predecessor, round }: BarrierWaitDecision): Promise<ParticipantStep> {
     const { path: barrier, clock } = this.#options;
     const mine = this.#mine;
     const [own, before] = await Promise.all([
@@ -308,7 +312,7 @@ export class BarrierParticipant {
     ]);
     if (own === null || (predecessor !== null && before === null)) return read;
     let impatient = false;
-    using timers = new TaskScope();
+    using timers = new CleanupScope();
     if (round === null) this.#checks = 0;
     else {
       timers.add(clock.startTimer(backoffMs(this.#checks++, roundCheck), () => {
@@ -323,7 +327,7 @@ export class BarrierParticipant {
   /** Leaves before the start. If the version has changed, reads again, because the barrier may have been started. */
   async #leaveBeforeStart(
     view: BarrierView,
-    mine: ParticipantNode,
+    mine: BarrierParticipantNode,
     then: BarrierParticipantOutcome,
   ): Promise<ParticipantStep> {
     const { path: barrier, info } = this.#options;
@@ -352,17 +356,19 @@ export class BarrierParticipant {
   }
 
   #ownNodes(children: readonly string[]): string[] {
-    return children.filter((name) => parseParticipantNode(name)?.guid === this.guid || name.endsWith(`-${this.guid}`));
+    return children.filter((name) =>
+      parseBarrierParticipantNode(name)?.guid === this.guid || name.endsWith(`-${this.guid}`)
+    );
   }
 
   /** Reads the names of new participants now, because they cannot be read after a loss. */
-  async #readNames({ gathered, predecessor }: BarrierWaiting): Promise<void> {
+  async #readNames({ gathered, predecessor }: BarrierWaitDecision): Promise<void> {
     this.#mine = gathered.find((node) => node.guid === this.guid)?.name ?? null;
     if (this.#options.onLost === "wait") return;
     // The first participant watches all others; every other participant watches its predecessor.
     const near = predecessor === null ? gathered.slice(1) : [predecessor];
     const asked = near.filter((node) => !this.#names.has(node.guid)).slice(0, Math.max(0, namesMax - this.#names.size));
-    for (const party of await readParticipantStatuses(this.#zk, this.#options.path, asked)) {
+    for (const party of await readBarrierParticipants(this.#zk, this.#options.path, asked)) {
       this.#names.set(party.node.guid, nameOfHolder(party));
     }
   }

@@ -110,31 +110,31 @@ function brokenOf(value: unknown): BrokenBarrierGeneration | null {
  * Consequence of the loss of a member before the start: the generation breaks ("fail"), or waits for another
  * participant ("wait").
  */
-export type MemberLossPolicy = "fail" | "wait";
+export type BarrierMemberLossPolicy = "fail" | "wait";
 
-export interface ParticipantNode {
+export interface BarrierParticipantNode {
   readonly name: string;
   /** The epoch of the container, which is never reused. */
   readonly epoch: string;
   readonly generation: number;
   readonly parties: number;
-  readonly onLost: MemberLossPolicy;
+  readonly onLost: BarrierMemberLossPolicy;
   readonly guid: string;
   readonly sequence: number;
 }
 
-const letters = { fail: "f", wait: "w" } as const satisfies Record<MemberLossPolicy, string>;
+const letters = { fail: "f", wait: "w" } as const satisfies Record<BarrierMemberLossPolicy, string>;
 
 // Servers before 3.6 let the counter overflow, so the ten digits may have a sign.
 const partyPattern = /^p-([0-9a-z]+)\.(\d{1,15})-(\d{1,4})([fw])-([0-9a-z]+)-(-?\d{10})$/;
 
 /** Returns the name of a participant's node, to which the server appends a sequence. */
-export function participantNodePrefix(party: Omit<ParticipantNode, "name" | "sequence">): string {
+export function barrierParticipantNodePrefix(party: Omit<BarrierParticipantNode, "name" | "sequence">): string {
   return `p-${party.epoch}.${party.generation}-${party.parties}${letters[party.onLost]}-${party.guid}-`;
 }
 
 /** Parses the name of a participant's node. Returns null for other names. */
-export function parseParticipantNode(name: string): ParticipantNode | null {
+export function parseBarrierParticipantNode(name: string): BarrierParticipantNode | null {
   const [, epoch, generation, parties, letter, guid, sequence] = partyPattern.exec(name) ?? [];
   if (epoch === undefined || guid === undefined) return null;
   return {
@@ -148,7 +148,7 @@ export function parseParticipantNode(name: string): ParticipantNode | null {
   };
 }
 
-export function barrierResponseName(round: string, guid: string): string {
+export function barrierResponseNodeName(round: string, guid: string): string {
   return `r-${round}-${guid}`;
 }
 
@@ -156,12 +156,15 @@ export function barrierResponseName(round: string, guid: string): string {
  * Returns the participants in the order of arrival. When the server's counter stops at 2^31-1, the GUID decides between
  * equal sequences.
  */
-export function parseParticipantNodes(children: readonly string[]): ParticipantNode[] {
-  const nodes = children.map(parseParticipantNode).filter((node) => node !== null);
+export function parseBarrierParticipantNodes(children: readonly string[]): BarrierParticipantNode[] {
+  const nodes = children.map(parseBarrierParticipantNode).filter((node) => node !== null);
   return nodes.sort((one, other) => one.sequence - other.sequence || (one.guid < other.guid ? -1 : 1));
 }
 
 /** Returns true if the participant is in the generation that can be entered now. */
-export function isInCurrentBarrierGeneration(state: BarrierState, { epoch, generation }: ParticipantNode): boolean {
+export function isInCurrentBarrierGeneration(
+  state: BarrierState,
+  { epoch, generation }: BarrierParticipantNode,
+): boolean {
   return epoch === state.epoch && generation === state.generation;
 }

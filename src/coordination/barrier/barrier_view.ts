@@ -1,6 +1,6 @@
 /** Reads a barrier in a safe order, and what its participants say about themselves. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { type BarrierState, parseBarrierState, type ParticipantNode } from "./barrier_state.ts";
+import { type BarrierParticipantNode, type BarrierState, parseBarrierState } from "./barrier_state.ts";
 import { type HolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import { nullIfNoNode, readExistingNodes } from "../nodes/node_requests.ts";
 
@@ -37,17 +37,17 @@ export async function readBarrierView(
   return { version, state: parseBarrierState(found.data, barrier), writtenBy: mzxid, children: list.children };
 }
 
-export interface ParticipantStatus extends HolderNodeInfo {
-  readonly node: ParticipantNode;
+export interface BarrierParticipantStatus extends HolderNodeInfo {
+  readonly node: BarrierParticipantNode;
   readonly sessionId: bigint;
 }
 
 /** Reads the data of `nodes` that still exist. */
-export async function readParticipantStatuses(
+export async function readBarrierParticipants(
   zk: ZooKeeper,
   barrier: string,
-  nodes: readonly ParticipantNode[],
-): Promise<ParticipantStatus[]> {
+  nodes: readonly BarrierParticipantNode[],
+): Promise<BarrierParticipantStatus[]> {
   const found = await readExistingNodes(zk, barrier, nodes);
   return found.map(({ node, data, stat }) => ({ ...parseHolderNodeInfo(data), node, sessionId: stat.ephemeralOwner }));
 }

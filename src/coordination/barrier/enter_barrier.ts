@@ -11,12 +11,12 @@ import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { type BarrierMembership, ZooKeeperBarrierMembership } from "./barrier_membership.ts";
 import {
+  type BarrierMemberLossPolicy,
+  type BarrierParticipantNode,
   barrierParticipantsMax,
-  barrierResponseName,
+  barrierResponseNodeName,
   isInCurrentBarrierGeneration,
-  type MemberLossPolicy,
-  parseParticipantNodes,
-  type ParticipantNode,
+  parseBarrierParticipantNodes,
 } from "./barrier_state.ts";
 import { BarrierParticipant, type BarrierParticipantOutcome, type StartedParticipant } from "./barrier_participant.ts";
 import { coordinationObjectPath } from "../nodes/node_paths.ts";
@@ -24,24 +24,24 @@ import { nameOfHolder, unknownHolder } from "../nodes/holder_info.ts";
 import { readAfterSync } from "../nodes/node_requests.ts";
 import {
   type AcquisitionSteps,
-  type LeaveReason,
+  type QueueLeaveReason,
   runAcquisition,
   sessionTimeoutMsMin,
   waitForFreshSessionLease,
-  withinLeaveTime,
+  withinQueueLeaveTime,
 } from "../nodes/session_waits.ts";
-import type { AcquireOptions } from "../lock/acquire_lock.ts";
-import { type ParticipantStatus, readBarrierView, readParticipantStatuses } from "./barrier_view.ts";
+import type { AcquireLockOptions } from "../lock/acquire_lock.ts";
+import { type BarrierParticipantStatus, readBarrierParticipants, readBarrierView } from "./barrier_view.ts";
 
 export interface EnterBarrierOptions
-  extends Pick<AcquireOptions, "sinceMs" | "signal" | "info" | "root" | "acl" | "clock"> {
+  extends Pick<AcquireLockOptions, "sinceMs" | "signal" | "info" | "root" | "acl" | "clock"> {
   /** Number of processes that start together. */
   readonly parties: number;
   /**
    * Consequence of the loss of a member before the start: the barrier breaks (the default), or waits for another
    * participant.
    */
-  readonly onMemberLost?: MemberLossPolicy;
+  readonly onMemberLost?: BarrierMemberLossPolicy;
   /** Maximum wait for the start, in milliseconds; "forever" by default. */
   readonly wait?: "forever" | number;
   /** Called when the wait begins, and when participants came or left. */
@@ -172,7 +172,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
   }
 
   /** Leaves the barrier, even after its start, because the others wait for this member while its session lives. */
-  async leave(why: LeaveReason): Promise<void> {
+  async leave(why: QueueLeaveReason): Promise<void> {
     const outcome = await this.#giveUp(why, "it was stopped").catch(() => null);
     if (outcome?.do === "started") await this.#withinLeaveTime("stopped", this.#release(outcome));
   }
@@ -194,11 +194,11 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
    * Leaves once and returns the outcome, or null if no server confirms it in time. After null, leaving goes on while
    * the session exists.
    */
-  #giveUp(why: LeaveReason, reason: string): Promise<BarrierParticipantOutcome | null> {
+  #giveUp(why: QueueLeaveReason, reason: string): Promise<BarrierParticipantOutcome | null> {
     return this.#leaving ??= this.#giveUpOnce(why, reason);
   }
 
-  async #giveUpOnce(why: LeaveReason, reason: string): Promise<BarrierParticipantOutcome | null> {
+  async #giveUpOnce(why: QueueLeaveReason, reason: string): Promise<BarrierParticipantOutcome | null> {
     this.#party.giveUp(reason);
     const outcome = await this.#withinLeaveTime(why, this.#passing);
     if (outcome === null) {
@@ -213,8 +213,8 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     return this.#releasing ??= this.#toMembership(started).release().catch(() => {});
   }
 
-  #withinLeaveTime<T>(why: LeaveReason, work: Promise<T>): Promise<T | null> {
-    return withinLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
+  #withinLeaveTime<T>(why: QueueLeaveReason, work: Promise<T>): Promise<T | null> {
+    return withinQueueLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
   }
 
   #toMembership(started: StartedParticipant): BarrierMembership {
@@ -253,7 +253,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     }
   }
 
-  #mismatchError({ parties, onLost }: ParticipantNode): BatonError {
+  #mismatchError({ parties, onLost }: BarrierParticipantNode): BatonError {
     const { parties: mine, onMemberLost = "fail" } = this.#options;
     const what = parties === mine
       ? `use --on-member-lost ${onLost}, and this one ${onMemberLost}`
@@ -266,10 +266,10 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
 interface BarrierStatus {
   readonly parties: number;
   /** Participants in the order of arrival. If there are many, only the first ones. */
-  readonly gathered: readonly ParticipantStatus[];
+  readonly gathered: readonly BarrierParticipantStatus[];
   readonly gatheredCount: number;
   /** Members of an earlier generation that have not left yet. */
-  readonly leaving: readonly ParticipantStatus[];
+  readonly leaving: readonly BarrierParticipantStatus[];
   /** GUIDs of participants that did not respond to the round. */
   readonly silent: readonly string[];
 }
@@ -284,17 +284,17 @@ async function barrierStatus(
   { parties, guid }: { readonly parties: number; readonly guid: string },
 ): Promise<BarrierStatus> {
   const view = await readAfterSync(zk, path, () => readBarrierView(zk, path));
-  const nodes = parseParticipantNodes(view?.children ?? []);
-  const isOpen = (node: ParticipantNode) => view !== null && isInCurrentBarrierGeneration(view.state, node);
+  const nodes = parseBarrierParticipantNodes(view?.children ?? []);
+  const isOpen = (node: BarrierParticipantNode) => view !== null && isInCurrentBarrierGeneration(view.state, node);
   const gathered = nodes.filter(isOpen);
   const round = view?.state.round ?? null;
   const silent = gathered.filter((node) =>
     round?.members.includes(node.guid) && node.guid !== guid &&
-    !view?.children.includes(barrierResponseName(round.id, node.guid))
+    !view?.children.includes(barrierResponseNodeName(round.id, node.guid))
   );
   const [named, leaving] = await Promise.all([
-    readParticipantStatuses(zk, path, gathered.slice(0, detailsMax)),
-    readParticipantStatuses(zk, path, nodes.filter((node) => !isOpen(node)).slice(0, detailsMax)),
+    readBarrierParticipants(zk, path, gathered.slice(0, detailsMax)),
+    readBarrierParticipants(zk, path, nodes.filter((node) => !isOpen(node)).slice(0, detailsMax)),
   ]);
   return { parties, gathered: named, gatheredCount: gathered.length, leaving, silent: silent.map((node) => node.guid) };
 }
@@ -323,7 +323,7 @@ function describeBarrier(status: BarrierStatus, { guid, nowMs }: { guid: string;
 
 const namedMax = 8;
 
-function listParties(parties: readonly ParticipantStatus[], nowMs: number, more: number): string[] {
+function listParties(parties: readonly BarrierParticipantStatus[], nowMs: number, more: number): string[] {
   const named = parties.slice(0, namedMax).map((party) => {
     // The wall clocks of two machines may differ: a negative time counts as 0.
     const since = party.sinceMs === 0 ? "" : ` for ${formatDuration(Math.max(0, nowMs - party.sinceMs))}`;

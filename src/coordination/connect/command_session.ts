@@ -2,10 +2,10 @@
  * The session of a command that waits for a lock and holds it: deadline, connecting, reports of outages, and closing.
  */
 import type { Io } from "../../base/terminal/io.ts";
-import { ConnectReport } from "../../protocols/zookeeper/connector.ts";
+import { ServerConnectReport } from "../../protocols/zookeeper/connector.ts";
 import { connectTimeoutMsDefault, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { type Deadline, startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
@@ -28,7 +28,7 @@ interface ConnectLimits {
  * Returns the deadline of a call, which limits connecting and waiting together. With `waitMs` 0, the call waits only
  * for a response, at most for the connect timeout. Without `waitMs`, there is no limit.
  */
-export function callDeadline(
+export function connectAndWaitDeadline(
   clock: Clock,
   waitMs: number | undefined,
   { values, stop, moreMs = 0 }: {
@@ -43,7 +43,10 @@ export function callDeadline(
 }
 
 /** Returns true if the user limited the wait but not connecting. The wait then includes waiting for a server. */
-export function waitsForServer(waitMs: number | undefined, { connectTimeout, connectRetries }: ConnectLimits): boolean {
+export function waitIncludesConnecting(
+  waitMs: number | undefined,
+  { connectTimeout, connectRetries }: ConnectLimits,
+): boolean {
   return waitMs !== undefined && waitMs > 0 && connectTimeout === undefined && connectRetries === undefined;
 }
 
@@ -80,8 +83,8 @@ export async function connectAndReportDelay(
     readonly goal?: string;
   },
 ): Promise<ZooKeeper> {
-  const report = new ConnectReport();
-  using _notice = new TaskScope(clock.startTimer(noticeMs, () => {
+  const report = new ServerConnectReport();
+  using _notice = new CleanupScope(clock.startTimer(noticeMs, () => {
     const why = report.describe(clock.now()) || "no address was found for their names";
     say(`no server has responded for ${formatDuration(noticeMs)} (${why}); ${goal}`);
   }));
@@ -94,7 +97,7 @@ export async function connectAndReportDelay(
  */
 export async function closeCoordinationSession(zk: ZooKeeper, clock: Clock, stop: AbortSignal): Promise<void> {
   const tooLate = new OneTimeEvent();
-  using limit = new TaskScope();
+  using limit = new CleanupScope();
   limit.add(onAbort(stop, (reason) => {
     limit.add(clock.startTimer(reason instanceof WaitTimeout ? closeMsMax.late : closeMsMax.stopped, tooLate.set));
   }));
@@ -129,12 +132,12 @@ export function reportServerOutages(
 }
 
 /** Prints a warning if the servers grant a longer session timeout than requested. */
-export function warnOfSessionTimeout(
+export function warnOfLongSessionTimeout(
   { values, quiet }: { readonly values: { readonly sessionTimeout: number }; readonly quiet: boolean },
   io: Io,
   { place, zk }: { readonly place: CoordinationServers; readonly zk: ZooKeeper },
 ): void {
-  const warning = sessionTimeoutWarning({
+  const warning = longSessionTimeoutWarning({
     askedMs: values.sessionTimeout,
     grantedMs: zk.session.timeoutMs,
     isStandalone: place.servers.startsWith("unix:"),
@@ -146,7 +149,7 @@ export function warnOfSessionTimeout(
  * Returns the warning with a line feed, or null. An ensemble's minimum session timeout is two ticks by default, so the
  * granted timeout shows the tick. docs/limits.md recommends a value.
  */
-export function sessionTimeoutWarning({ askedMs, grantedMs, isStandalone }: {
+export function longSessionTimeoutWarning({ askedMs, grantedMs, isStandalone }: {
   readonly askedMs: number;
   readonly grantedMs: number;
   /** True for a single server behind a unix socket, for which the tick does not matter. */

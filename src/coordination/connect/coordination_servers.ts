@@ -1,13 +1,13 @@
 /** Chooses the servers of a command and their scope: the configured servers, or this machine's keeper. */
 import { readFileSync, statSync } from "node:fs";
 import type { ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../protocols/zookeeper/hosts.ts";
+import { parseZooKeeperServers } from "../../protocols/zookeeper/hosts.ts";
 import { validateNodePath } from "../../protocols/zookeeper/node_path.ts";
 import type { ConfigSources } from "../../base/config/resolve_settings.ts";
 import { addOriginToErrors as atOriginOf } from "../../base/config/resolve_settings.ts";
-import { type SettingValues, toVariableName } from "../../base/config/setting.ts";
+import { type SettingValues, settingVariableName } from "../../base/config/setting.ts";
 import { connectionSettings, type LockScope, lockScopes } from "../settings/coordination_settings.ts";
-import { BatonError, errorReason } from "../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { findKeeperLocation, type KeeperLocation, keeperLogFileName } from "../keeper/lifecycle/keeper_location.ts";
 import type { TlsSource } from "../../base/sockets/connection.ts";
 import { TlsFiles } from "../../base/sockets/tls_files.ts";
@@ -49,7 +49,7 @@ export function readCoordinationServers(
   const connection = connectionOptions(values, sources);
   const named = values.servers;
   if (named !== undefined && named !== "embedded" && !named.startsWith("unix:")) {
-    const servers = readAtOrigin("servers", sources, () => parseServers(named));
+    const servers = readAtOrigin("servers", sources, () => parseZooKeeperServers(named));
     const unreachableHint = originOfServers(sources);
     return {
       servers: named,
@@ -67,7 +67,7 @@ export function readCoordinationServers(
   const place = ownKeeperLocation(values, sources);
   const own = `unix:${place.socketPath}`;
   const address = named === undefined || named === "embedded" ? own : named;
-  const servers = readAtOrigin("servers", sources, () => parseServers(address));
+  const servers = readAtOrigin("servers", sources, () => parseZooKeeperServers(address));
   const startServer = async () =>
     (await import("../keeper/lifecycle/ensure_keeper.ts")).ensureKeeper(place, withoutUndefined({ signal }));
   const hint = { unreachableHint: unreachableKeeperHint(place) };
@@ -114,7 +114,7 @@ export function ownKeeperLocation(
 /** Returns which variable or file names the servers, or undefined for a flag. */
 function originOfServers(sources: ConfigSources): string | undefined {
   if (sources.flags.has("servers")) return undefined;
-  const variable = toVariableName("servers");
+  const variable = settingVariableName("servers");
   if (sources.env[variable]) return `${variable} names these servers`;
   const file = sources.files.find(({ values }) => values.has("servers"));
   return file === undefined ? undefined : `${file.path} names these servers`;
@@ -208,7 +208,9 @@ function readTextFile(file: string): string {
   try {
     bytes = readFileSync(file);
   } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${errorReason(thrown)}`, { cause: thrown });
+    throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${systemCallErrorReason(thrown)}`, {
+      cause: thrown,
+    });
   }
   return decodeUtf8(bytes, file);
 }

@@ -4,7 +4,7 @@
  */
 import { currentTlsOptions, formatAddress } from "../../base/sockets/connection.ts";
 import type { Address, Dial, TlsSource } from "../../base/sockets/connection.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 
@@ -89,7 +89,7 @@ async function askServer(address: Address, { tls: source, dial, clock }: ServerR
     },
     onClosed: (error) => (error === null ? answered.resolve() : answered.reject(error)),
   }, { signal: deadline.signal, ...(tls === undefined ? {} : { tls }) });
-  using _limit = new TaskScope(onAbort(deadline.signal, () => connection.destroy()));
+  using _limit = new CleanupScope(onAbort(deadline.signal, () => connection.destroy()));
   connection.write(new TextEncoder().encode("srvr"));
   await answered.promise;
   return text;

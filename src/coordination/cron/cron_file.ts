@@ -1,7 +1,7 @@
 /** Reads a crontab file of this machine. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { BatonError, errorReason } from "../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { encodeLockName } from "../nodes/node_paths.ts";
 import { resolveCommand } from "../../base/process/spawn/resolve_command.ts";
 import { readBytesAtMost } from "../../base/support/read_at_most.ts";
@@ -36,7 +36,7 @@ export function readCrontab(
       closeSync(fd);
     }
   } catch (cause) {
-    throw new BatonError("IO", `Cannot read the crontab ${file}: ${errorReason(cause)}`, { cause });
+    throw new BatonError("IO", `Cannot read the crontab ${file}: ${systemCallErrorReason(cause)}`, { cause });
   }
   if (bytes.length > fileBytesMax) {
     throw new BatonError("BAD_DATA", `The crontab ${file} has more than ${fileBytesMax / 1024} KiB`);

@@ -8,10 +8,10 @@ import type { CommandGuard } from "../../base/process/guard/guard.ts";
 import { ResignableLease } from "../../base/process/resignable_lease.ts";
 import { loadLibc } from "../../base/process/libc.ts";
 import type { JobTable } from "../../base/process/proc/job_table.ts";
-import type { ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
+import type { ChildOutcome, SupervisedChildEnding } from "../../base/process/spawn/child_outcome.ts";
 import { openMessageBodyFile } from "../../base/process/spawn/unnamed_file.ts";
-import type { ChildEvent } from "../../base/process/supervise/child_run.ts";
-import { LeaseNote } from "../../base/process/supervise/lease_note.ts";
+import type { SupervisionEvent } from "../../base/process/supervise/child_run.ts";
+import { LeaseNoteFile } from "../../base/process/supervise/lease_note.ts";
 import { superviseChild } from "../../base/process/supervise/supervise_child.ts";
 import { onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -22,11 +22,11 @@ import { ownUserName } from "../../base/support/user_name.ts";
 import type { Io } from "../../base/terminal/io.ts";
 import {
   commandEnvironment,
-  type CommandRunFacts,
+  type CommandEnvironmentFacts,
   type CommandRunOptions,
   toSuperviseOptions,
 } from "../job/leased_command.ts";
-import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
+import { leftoverProcessesMessage, unstoppableProcessesMessage } from "../../base/process/supervise/leftovers.ts";
 import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
 import { toTickEnd } from "../job/recorded_hold.ts";
 import { cronSearchPath } from "./cron_file.ts";
@@ -70,7 +70,7 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
   const grantedAtMs = clock.now();
   const lease = new ResignableLease(tick.lease);
   using _stopping = asDisposable(onAbort(stopJobs, (reason) => lease.resign(errorMessage(reason))));
-  using note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
+  using note = LeaseNoteFile.open(lease, { clock, libc: await loadLibc() });
   const tickText = describeTick(run);
   const fields = { name, line: job.line, tick: new Date(run.tickMs).toISOString(), attempt: run.attempt };
   let reading: Promise<unknown> = Promise.resolve();
@@ -165,16 +165,16 @@ interface LoggedJob {
 }
 
 /** Logs events of a command between its start and its end, such as processes that it has left running. */
-function logEvent(log: Log, event: ChildEvent, { sentence, fields }: LoggedJob): void {
+function logEvent(log: Log, event: SupervisionEvent, { sentence, fields }: LoggedJob): void {
   if (event.kind === "unstoppable") {
-    return log("error", event.kind, `${sentence}: ${unstoppableMessage(event.what, "command")}`, fields);
+    return log("error", event.kind, `${sentence}: ${unstoppableProcessesMessage(event.what, "command")}`, fields);
   }
-  const leftovers = leftoversMessage(event, "command");
+  const leftovers = leftoverProcessesMessage(event, "command");
   const what = leftovers ?? `${event.kind}${"reason" in event ? ` (${event.reason})` : ""}`;
   log(leftovers === null ? "detail" : "warning", event.kind, `${sentence}: ${what}`, fields);
 }
 
-function howItEnded(outcome: ChildEnding, ending: LockEnding | null): string {
+function howItEnded(outcome: SupervisedChildEnding, ending: LockEnding | null): string {
   if (outcome.kind === "exited") return ` exited with ${outcome.code}`;
   if (outcome.kind === "signaled") return ` was ended by ${outcome.signal}`;
   return ending === null ? " was not started" : `: ${ending.message}`;
@@ -197,7 +197,7 @@ function shellCommand({ command }: CronJob, shell: string): [string, ...string[]
 function jobVariables(
   io: Io,
   environment: CronEnvironment,
-  facts: CommandRunFacts,
+  facts: CommandEnvironmentFacts,
 ): Record<string, string | undefined> {
   return {
     ...Object.fromEntries(Object.keys(io.env).map((key) => [key, undefined])),

@@ -1,5 +1,5 @@
 /** Limits the number of cron jobs that run on this host at the same time. */
-import { abortable } from "../../base/support/abort.ts";
+import { rejectOnAbort } from "../../base/support/abort.ts";
 
 export class CronJobSlots {
   #free: number;
@@ -34,7 +34,7 @@ export class CronJobSlots {
       if (isFirst) this.#waiting.unshift(turn);
       else this.#waiting.push(turn);
       try {
-        await abortable(turn.promise, signal);
+        await rejectOnAbort(turn.promise, signal);
       } catch (thrown) {
         const index = this.#waiting.indexOf(turn);
         if (index === -1) this.#giveOn(); // the slot was given at the moment of the abort

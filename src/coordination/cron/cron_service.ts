@@ -8,12 +8,12 @@ import { describeThisHolder } from "../nodes/holder_info.ts";
 import { CandidateSession } from "../connect/candidate_session.ts";
 import { readServersTimeMs } from "../history/busy_notice.ts";
 import { TickServersClock } from "../tick/servers_clock.ts";
-import { openCoordinationSession, reportServerOutages, warnOfSessionTimeout } from "../connect/command_session.ts";
+import { openCoordinationSession, reportServerOutages, warnOfLongSessionTimeout } from "../connect/command_session.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type CommandGuard, startGuard } from "../../base/process/guard/guard.ts";
 import { JobTable } from "../../base/process/proc/job_table.ts";
-import { TwoStageStop } from "../../base/process/supervise/two_stage_stop.ts";
-import { abortable, TaskScope, whenAborted } from "../../base/support/abort.ts";
+import { TwoStageStopListener } from "../../base/process/supervise/two_stage_stop.ts";
+import { CleanupScope, rejectOnAbort, whenAborted } from "../../base/support/abort.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import type { Log } from "../../base/support/log.ts";
@@ -21,7 +21,7 @@ import { countWithNoun } from "../../base/support/text.ts";
 import type { Io } from "../../base/terminal/io.ts";
 import { encodeSessionHandle } from "../../protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { type RunDependencies, runDependencies } from "../job/leased_command.ts";
+import { type CommandRunDependencies, commandRunDependencies } from "../job/leased_command.ts";
 import { readCrontab, requireValidCrontab } from "./cron_file.ts";
 import { type CronJobSettings, runCronJob } from "./cron_job.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
@@ -71,7 +71,7 @@ class CronService {
   readonly #log: Log;
   readonly #folder: JobOutputFolder | null;
   readonly #place: CoordinationServers;
-  readonly #deps: RunDependencies = runDependencies();
+  readonly #deps: CommandRunDependencies = commandRunDependencies();
   readonly #slots: CronJobSlots;
   readonly #serversClock = new TickServersClock(this.#deps.clock, Date.now);
   readonly #reloaded = new ListenerSet();
@@ -113,8 +113,8 @@ class CronService {
       onOpened: (zk, isFirst) => this.#onOpened(zk, isFirst),
       onUnreachable: (why) => this.#log("warning", "unreachable", `${why}; retrying`),
     });
-    using _hangUp = new TaskScope(onHangUp(() => this.#reload()));
-    using _stop = new TwoStageStop({
+    using _hangUp = new CleanupScope(onHangUp(() => this.#reload()));
+    using _stop = new TwoStageStopListener({
       source: signals,
       clock,
       signals: ["SIGTERM", "SIGINT", "SIGQUIT"],
@@ -169,8 +169,8 @@ class CronService {
         followers.set(key, { retire, ended: following.catch((thrown: unknown) => bug.abort(thrown)) });
       }
     };
-    await abortable(this.#askClock(zk), over).catch(() => {}); // after a failure, each schedule asks the servers
-    using _reloads = new TaskScope(this.#reloaded.subscribe(apply));
+    await rejectOnAbort(this.#askClock(zk), over).catch(() => {}); // after a failure, each schedule asks the servers
+    using _reloads = new CleanupScope(this.#reloaded.subscribe(apply));
     apply();
     await whenAborted(over);
     await Promise.all([...followers.values()].map(({ ended }) => ended).concat(...retired));
@@ -256,7 +256,7 @@ class CronService {
 
   #onOpened(zk: ZooKeeper, isFirst: boolean): void {
     const values = this.#settings;
-    if (isFirst) warnOfSessionTimeout({ values, quiet: values.quiet }, this.#io, { place: this.#place, zk });
+    if (isFirst) warnOfLongSessionTimeout({ values, quiet: values.quiet }, this.#io, { place: this.#place, zk });
     const jobs = countWithNoun(this.#jobs.length, "job");
     this.#log("info", "serving", `${this.#file}: ${jobs}, on ${this.#place.servers}`, { jobs: this.#jobs.length });
   }

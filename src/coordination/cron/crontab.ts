@@ -9,7 +9,7 @@ import { historySettings } from "../settings/coordination_settings.ts";
 import { encodeLockName } from "../nodes/node_paths.ts";
 import { parseTimeZoneVariable } from "../../base/schedule/local_zone.ts";
 import { Schedule } from "../../base/schedule/schedule.ts";
-import { isScheduleField, noSecondsReason } from "../../base/schedule/schedule_text.ts";
+import { isScheduleField, noSecondsFieldReason } from "../../base/schedule/schedule_text.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { nearestWord } from "../../base/support/did_you_mean.ts";
 
@@ -230,7 +230,7 @@ class CrontabReader {
       throw wrong(
         `${
           JSON.stringify(first)
-        } is one more field of a schedule; expected five (${words}) or a macro, and a command: ${noSecondsReason}`,
+        } is one more field of a schedule; expected five (${words}) or a macro, and a command: ${noSecondsFieldReason}`,
       );
     }
     throw wrong(

@@ -4,12 +4,12 @@
 import { createHash } from "node:crypto";
 import { acquireTick, type LockLeaseWithTick } from "../tick/acquire_tick.ts";
 import type { TickServersClock } from "../tick/servers_clock.ts";
-import { TickIsNear, TickSettled } from "../tick/tick_errors.ts";
+import { NoTickForCallError, TickIsNearError } from "../tick/tick_errors.ts";
 import { readTickState } from "../tick/tick_report.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import { isTransientFailure } from "../nodes/node_requests.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { resultWithin, sleep } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull, sleep } from "../../base/support/deadline.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { readHistoryLimits } from "../job/recorded_hold.ts";
 import { tickLateMsDefault } from "../tick/tick_claim.ts";
@@ -79,7 +79,7 @@ export async function followSchedule(job: CronJob, context: FollowScheduleContex
  * Returns how long after a tick's time a session asks for the tick, in milliseconds. Host names are not used, because
  * containers may share a name.
  */
-export function tickTurnDelayMs(
+export function hostDelayAfterTickMs(
   sessionId: bigint,
   { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
 ): number {
@@ -173,7 +173,7 @@ class ScheduleFollower {
     const untilNextMs = nextMs - this.#context.serversClock.nowMs();
     const waitMs = Math.max(10, untilNextMs > 0 ? Math.min(pauseMs, untilNextMs) : pauseMs);
     if (this.#running === null) await sleep(clock, waitMs, this.#signal);
-    else await resultWithin(clock, waitMs, this.#running);
+    else await resultInTimeOrNull(clock, waitMs, this.#running);
   }
 
   async #readState() {
@@ -191,7 +191,7 @@ class ScheduleFollower {
 
   #turnOf(tickMs: number): number {
     const { zk, settings: { splay } } = this.#context;
-    return tickTurnDelayMs(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
+    return hostDelayAfterTickMs(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
   /** Tries to take the tick. `isDue`: the tick is due, as far as this host knows the servers' clock. */
@@ -211,12 +211,14 @@ class ScheduleFollower {
       return { kind: "started", isOpen: true };
     } catch (thrown) {
       this.#signal.throwIfAborted();
-      if (thrown instanceof TickIsNear) return { kind: "early", waitMs: thrown.waitMs, nextTickMs: thrown.nextTickMs };
+      if (thrown instanceof TickIsNearError) {
+        return { kind: "early", waitMs: thrown.waitMs, nextTickMs: thrown.nextTickMs };
+      }
       if (!(thrown instanceof BatonError)) throw thrown;
       const { code, message } = thrown;
       const fields = { name, line, code };
-      if (thrown instanceof TickSettled || code === "TICK_SKIPPED" || code === "LOCK_BUSY") {
-        const isSkipped = !(thrown instanceof TickSettled);
+      if (thrown instanceof NoTickForCallError || code === "TICK_SKIPPED" || code === "LOCK_BUSY") {
+        const isSkipped = !(thrown instanceof NoTickForCallError);
         // Nothing else reports this tick before the next one: all hosts were away, or had no slot for the job.
         if (isDue && code === "TICK_NOT_DUE") log("warning", "tick_missed", message, fields);
         else log(isSkipped ? "info" : "detail", isSkipped ? "tick_skipped" : "tick_settled", message, fields);

@@ -1,9 +1,9 @@
 /** Writes the output of cron jobs to stderr, each line with the job's name, or to files for each run. */
 import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BatonError, errnoName, errorReason } from "../../base/errors.ts";
+import { BatonError, errnoName, systemCallErrorReason } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { resultWithin } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { openOutputFile, refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { encodeLockName } from "../nodes/node_paths.ts";
 import { printable } from "../../base/support/text.ts";
@@ -29,7 +29,7 @@ export interface JobOutputRun {
   readonly pid: number;
 }
 
-export interface PrintedJobRun extends JobOutputRun {
+export interface JobOutputPrintOptions extends JobOutputRun {
   readonly format: "text" | "json";
   /** Whether control characters must be replaced. */
   readonly isTerminal: boolean;
@@ -41,7 +41,7 @@ export interface PrintedJobRun extends JobOutputRun {
  */
 export async function printJobOutput(
   sink: Pick<LogSink, "write">,
-  run: PrintedJobRun,
+  run: JobOutputPrintOptions,
   output: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -85,7 +85,7 @@ export async function printJobOutput(
 
 /** Yields one line as it is printed, in parts that hold whole characters. */
 function* lineOf(
-  { name, pid, format, isTerminal }: PrintedJobRun,
+  { name, pid, format, isTerminal }: JobOutputPrintOptions,
   parts: readonly string[],
 ): Generator<string, void, void> {
   if (format === "text") {
@@ -125,7 +125,7 @@ export async function readRestOfJobOutput(
   const ended = reading.then(() => true);
   for (let taken = -1; taken !== sink.taken;) {
     taken = sink.taken;
-    if (await resultWithin(clock, waitMs, ended) === true) return;
+    if (await resultInTimeOrNull(clock, waitMs, ended) === true) return;
   }
 }
 
@@ -143,9 +143,13 @@ export class JobOutputFolder {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       accessSync(folder, constants.W_OK | constants.X_OK);
     } catch (cause) {
-      throw new BatonError("CANNOT_CREATE", `Cannot write into --output-dir ${folder}: ${errorReason(cause)}`, {
-        cause,
-      });
+      throw new BatonError(
+        "CANNOT_CREATE",
+        `Cannot write into --output-dir ${folder}: ${systemCallErrorReason(cause)}`,
+        {
+          cause,
+        },
+      );
     }
   }
 

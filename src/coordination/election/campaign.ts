@@ -7,22 +7,22 @@ import { checkLeaderValue, electionStateCodec } from "./election_state.ts";
 import { electionPath } from "../nodes/node_paths.ts";
 import { type HolderRevocation, nameOfHolder, parseHolderNodeInfo, unknownHolder } from "../nodes/holder_info.ts";
 import type { Lease } from "../../base/process/lease.ts";
-import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { acquireLock, type AcquireLockOptions } from "../lock/acquire_lock.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 import { breakLock, type BreakLockOptions, type BrokenLock, writeHolderRevocation } from "../lock/break_lock.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import { nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
-import { leaderStatus } from "./leader_status.ts";
+import { readLeaderStatus } from "./leader_status.ts";
 
 /** A lease that can be lost, given up on request, and released. */
 export type Leadership = Lease;
 
 export interface CampaignOptions extends
   Pick<
-    AcquireOptions,
+    AcquireLockOptions,
     "priority" | "wait" | "signal" | "info" | "onWaiting" | "progressMs" | "acl" | "clock" | "root"
   > {
   /** Value that others read, such as the leader's address; 1,024 bytes at most. */
@@ -38,7 +38,7 @@ export async function campaign(zk: ZooKeeper, name: string, options: CampaignOpt
   const path = electionPath(name, root);
   const over = new AbortController();
   let isAsking = false;
-  const waiting: AcquireOptions["onWaiting"] = (status) => {
+  const waiting: AcquireLockOptions["onWaiting"] = (status) => {
     onWaiting?.(status);
     if (!preempt || isAsking) return;
     // The candidate must be in the queue first, because otherwise the next leader could also be of worse priority.
@@ -75,7 +75,7 @@ async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownO
   const { session } = zk;
   while (!options.signal.aborted && !session.ended.aborted) {
     const event = new OneTimeEvent();
-    using _wakers = new TaskScope(
+    using _wakers = new CleanupScope(
       onAbort(options.signal, event.set),
       onAbort(session.ended, event.set),
       // A watch that the client has armed again after a reconnect may miss changes.
@@ -109,7 +109,7 @@ export interface ResignOptions extends Omit<BreakLockOptions, "path" | "force"> 
  * another one than `leader`.
  */
 export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
-  const { leader } = await leaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
+  const { leader } = await readLeaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
   if (leader === null) throw new BatonError("NOT_FOUND", `Election "${name}" has no leader`);
   return await breakLock(zk, name, options.leader ?? leader.id, { ...options, path: electionPath(name, options.root) });
 }

@@ -56,7 +56,7 @@ export function leaderGrantsSince(history: readonly Grant[], last: Grant): NewGr
   return { missed: isSameHistory ? first.index - last.index - 1 : null, grants };
 }
 
-export interface ReadLeaderState {
+export interface LeaderAndHistory {
   readonly leader: Grant | null;
   readonly history: readonly Grant[];
 }
@@ -75,7 +75,7 @@ export class LeaderChanges {
   #isVacant: boolean | null = null;
 
   /** Returns the changes since the last call. The first call reports only the current leader, not the history. */
-  changesAfter({ leader, history }: ReadLeaderState): LeaderChange[] {
+  changesAfter({ leader, history }: LeaderAndHistory): LeaderChange[] {
     const changes = this.#isVacant === null ? [] : this.#grantChanges(history);
     if (this.#isVacant === null && leader !== null) changes.push({ kind: "elected", grant: leader });
     const isNews = this.#isVacant !== true || changes.length > 0;

@@ -1,9 +1,9 @@
 /** Reads the leader of an election, and follows changes of leaders. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { type LeaderChange, LeaderChanges, type ReadLeaderState } from "./election_history.ts";
+import { type LeaderAndHistory, type LeaderChange, LeaderChanges } from "./election_history.ts";
 import { parseLeaderGrants } from "./election_state.ts";
 import { electionPath } from "../nodes/node_paths.ts";
-import type { AcquireOptions } from "../lock/acquire_lock.ts";
+import type { AcquireLockOptions } from "../lock/acquire_lock.ts";
 import { parseHolderNode } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import { nullIfNoNode, readAfterSync, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
@@ -11,13 +11,13 @@ import { systemClock } from "../../base/support/clock.ts";
 import type { OneTimeEvent } from "../../base/support/event.ts";
 import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
 
-export interface LeaderStatus extends ReadLeaderState {
+export interface LeaderStatus extends LeaderAndHistory {
   readonly name: string;
   readonly path: string;
 }
 
 /** Reads the leader of an election; an election that does not exist has none. Reads again if the connection is lost. */
-export async function leaderStatus(
+export async function readLeaderStatus(
   zk: ZooKeeper,
   name: string,
   options: { readonly root?: string } = {},
@@ -35,7 +35,7 @@ const triesMax = 10;
  * Reads the history, then the holder. If the holder is not the newest grant, it was elected in between, so both are
  * read again. `watch` is called at the next change of the history or the holder.
  */
-async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<ReadLeaderState> {
+async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LeaderAndHistory> {
   for (let tries = 1;; tries++) {
     const options = watch === undefined ? {} : { watch };
     const [state, holders] = await Promise.all([
@@ -53,7 +53,7 @@ async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Pr
   }
 }
 
-export interface WatchLeaderOptions extends Pick<AcquireOptions, "root" | "signal" | "clock"> {
+export interface WatchLeaderOptions extends Pick<AcquireLockOptions, "root" | "signal" | "clock"> {
   /** Given to continue after the changes that an earlier session has yielded. */
   readonly changes?: LeaderChanges;
 }

@@ -3,19 +3,23 @@
  * the command, and releases the store. The command inherits the store's descriptor with its flock(2), so the store
  * stays held even if baton is killed.
  */
-import { BatonError, errorReason } from "../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { openOutputFile } from "../../base/support/open_output.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import type { ChildEnd } from "../../base/process/spawn/child_outcome.ts";
-import { type SignalSource, signalsWhileCommandRuns, StopRequest } from "../../base/process/supervise/signal_source.ts";
+import type { ChildExitStatus } from "../../base/process/spawn/child_outcome.ts";
+import {
+  type SignalSource,
+  signalsWhileCommandRuns,
+  StopRequestListener,
+} from "../../base/process/supervise/signal_source.ts";
 import { type Libc, loadLibc } from "../../base/process/libc.ts";
 import { sendSignal } from "../../base/process/proc/process_table.ts";
-import { runsInForeground } from "../../base/process/supervise/supervise_child.ts";
+import { runsCommandInForeground } from "../../base/process/supervise/supervise_child.ts";
 import { childEnvironment, type CommandSpawnResult, spawnChild } from "../../base/process/spawn/spawn_child.ts";
 import { formatFencingTokenSlot, readFencingTokenSlots, tokenSlotBytes, type UsedFencingToken } from "./token_slots.ts";
 import { closeSync, fstatSync, fsyncSync, readFileSync, readSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { CleanupScope, throwIfAborted } from "../../base/support/abort.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { flushPath } from "../../base/storage/durable_file.ts";
 import { isSameFile } from "../../base/support/one_file.ts";
@@ -32,7 +36,7 @@ interface RunFencedOptions {
   readonly signals: SignalSource;
 }
 
-export type FencedCommandEnd = ChildEnd | Exclude<CommandSpawnResult, { kind: "started" | "cancelled" }>;
+export type FencedCommandEnd = ChildExitStatus | Exclude<CommandSpawnResult, { kind: "started" | "cancelled" }>;
 
 /**
  * Returns how the command ended, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT,
@@ -48,10 +52,10 @@ export async function runFencedCommand(options: RunFencedOptions): Promise<Fence
         "docs/limits.md lists supported systems",
     );
   }
-  using stop = new StopRequest(signals);
+  using stop = new StopRequestListener(signals);
   using store = await TokenStore.openLocked(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
   store.admit(token);
-  const ownGroup = !runsInForeground("auto", libc);
+  const ownGroup = !runsCommandInForeground("auto", libc);
   const spawned = await spawnWith(store, libc, { ...options, ownGroup, signal: stop.signal });
   if (spawned.kind === "cancelled") throw stop.signal.reason;
   if (spawned.kind !== "started") return spawned;
@@ -83,8 +87,8 @@ async function waitForwardingSignals(
   { pid, ended }: Extract<CommandSpawnResult, { kind: "started" }>,
   ownGroup: boolean,
   signals: SignalSource,
-): Promise<ChildEnd> {
-  using _listeners = new TaskScope(
+): Promise<ChildExitStatus> {
+  using _listeners = new CleanupScope(
     ...signalsWhileCommandRuns(ownGroup).map(({ signal, forwarded }) =>
       signals.listen([signal], () => forwarded && sendSignal(ownGroup ? -pid : pid, signal))
     ),
@@ -198,7 +202,7 @@ class TokenStore implements Disposable {
       const length = readSync(this.#fd, bytes, 0, bytes.length, 0);
       return Buffer.from(bytes.subarray(0, length)).toString("latin1");
     } catch (error) {
-      throw new BatonError("IO", `Cannot read "${this.#path}": ${errorReason(error)}`, { cause: error });
+      throw new BatonError("IO", `Cannot read "${this.#path}": ${systemCallErrorReason(error)}`, { cause: error });
     }
   }
 
@@ -208,7 +212,7 @@ class TokenStore implements Disposable {
       if (written !== line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
       fsyncSync(this.#fd);
     } catch (error) {
-      throw new BatonError("IO", `Cannot write "${this.#path}": ${errorReason(error)}`, { cause: error });
+      throw new BatonError("IO", `Cannot write "${this.#path}": ${systemCallErrorReason(error)}`, { cause: error });
     }
   }
 }
@@ -218,7 +222,9 @@ function openStore(path: string): number {
   try {
     fd = openOutputFile(path, "update");
   } catch (error) {
-    throw new BatonError("CANNOT_CREATE", `Cannot open the store "${path}": ${errorReason(error)}`, { cause: error });
+    throw new BatonError("CANNOT_CREATE", `Cannot open the store "${path}": ${systemCallErrorReason(error)}`, {
+      cause: error,
+    });
   }
   const stat = fstatSync(fd);
   if (!stat.isFile()) {

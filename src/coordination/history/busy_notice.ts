@@ -68,7 +68,7 @@ export async function readServersTimeMs(
   return Number(stat?.ctime ?? 0);
 }
 
-export interface BusyNoticeOptions {
+export interface LongHoldNoticeOptions {
   readonly root: string;
   readonly acl: Acl[];
   readonly clock: Clock;
@@ -77,10 +77,10 @@ export interface BusyNoticeOptions {
 }
 
 /** Returns true only to the first caller for this hold. `nowMs` is the servers' time. */
-export async function claimBusyNotice(
+export async function claimLongHoldNotice(
   zk: ZooKeeper,
   { guid }: Pick<OldestLockHold, "guid">,
-  { root, acl, clock, random, nowMs }: BusyNoticeOptions & { readonly nowMs: number },
+  { root, acl, clock, random, nowMs }: LongHoldNoticeOptions & { readonly nowMs: number },
 ): Promise<boolean> {
   const shard = `${coordinationFolderPath("notices", root)}/${guid.slice(0, 2).toLowerCase()}`;
   const path = `${shard}/${guid}`;

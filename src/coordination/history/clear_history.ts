@@ -10,7 +10,7 @@ import {
   readChildNames,
   readTwiceAtMost,
 } from "../nodes/node_requests.ts";
-import { type HistoryKind, historyNodePath, historyShardPath, readHistoryHead } from "./history_log.ts";
+import { type HistoryKind, historyNodePath, historyShardPath, readHistoryNode } from "./history_log.ts";
 
 /** One in 16 writes clears old histories, after checking at most 64 names. */
 const oneOf = 16;
@@ -50,7 +50,7 @@ export async function clearOldHistoriesInShard(
   for (const name of chosen) {
     const path = `${shard}/${name}`;
     const stat = await zk.exists(path);
-    const { maxAgeMs, version } = await readHistoryHead(zk, path);
+    const { maxAgeMs, version } = await readHistoryNode(zk, path);
     // The deletion below checks this version, so a history that is written in between stays.
     if (stat === null || version !== stat.version || Number(stat.mtime) > nowMs - maxAgeMs) continue;
     const children = await readChildNames(zk, path);

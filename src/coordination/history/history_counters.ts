@@ -38,7 +38,7 @@ const noDurations: DurationBuckets = {
   buckets: new Array<number>(durationBucketBoundsMs.length + 1).fill(0),
 };
 
-export const noHistoryCounters: HistoryCounters = {
+export const zeroHistoryCounters: HistoryCounters = {
   results: { done: 0, failed: 0, lost: 0, stopped: 0, skipped: 0, missed: 0 },
   waited: noDurations,
   held: noDurations,

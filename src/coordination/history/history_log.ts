@@ -12,10 +12,10 @@ import { deleteNodeIfThere, nullIfNoNode, readChildNames } from "../nodes/node_r
 import {
   countHistoryRecord,
   type HistoryCounters,
-  noHistoryCounters,
   parseHistoryCounters,
+  zeroHistoryCounters,
 } from "./history_counters.ts";
-import { type HistoryRecord, historyRecordToStore, parseHistoryRecords } from "./history_record.ts";
+import { type HistoryRecord, parseHistoryRecords, storedHistoryRecordFields } from "./history_record.ts";
 
 export const historyKinds = ["lock", "election", "pool"] as const;
 export type HistoryKind = (typeof historyKinds)[number];
@@ -34,7 +34,7 @@ const dayMs = 24 * 3_600_000;
 export const defaultHistoryLimits: HistoryLimits = { keep: 128, maxAgeMs: 30 * dayMs };
 
 /** The history's node, which contains the counters and the newest records, as it was read. */
-export interface HistoryHead {
+export interface HistoryNodeContent {
   /** Null if the node does not exist. */
   readonly version: number | null;
   /** Number of the next block. */
@@ -68,18 +68,18 @@ export function historyNodePath(name: string, { kind = "lock", root }: {
 export const historyShardOfPath = (path: string): string => path.slice(0, path.lastIndexOf("/"));
 
 /** Content of a history that does not exist. */
-export const emptyHistoryHead: HistoryHead = {
+export const emptyHistoryNode: HistoryNodeContent = {
   version: null,
   next: 0,
   records: [],
-  counters: noHistoryCounters,
+  counters: zeroHistoryCounters,
   sinceMs: null,
   maxAgeMs: defaultHistoryLimits.maxAgeMs,
 };
 
-export async function readHistoryHead(zk: Pick<ZooKeeper, "getData">, path: string): Promise<HistoryHead> {
+export async function readHistoryNode(zk: Pick<ZooKeeper, "getData">, path: string): Promise<HistoryNodeContent> {
   const found = await nullIfNoNode(zk.getData(path));
-  if (found === null) return emptyHistoryHead;
+  if (found === null) return emptyHistoryNode;
   const { next, records, counters, maxAgeMs } = parseJsonFields(found.data);
   return {
     version: found.stat.version,
@@ -95,9 +95,9 @@ export async function readHistoryHead(zk: Pick<ZooKeeper, "getData">, path: stri
  * Returns the requests that add records to a history. Each full block gets its own node. `hasParent` is true if the
  * shard's node exists. The server refuses them if the history was written since `head` was read.
  */
-export function appendRecordsRequests(
+export function historyAppendRequests(
   path: string,
-  head: HistoryHead,
+  head: HistoryNodeContent,
   { records, acl, hasParent, limits = defaultHistoryLimits }: {
     readonly records: readonly HistoryRecord[];
     readonly acl: Acl[];
@@ -105,7 +105,7 @@ export function appendRecordsRequests(
     readonly limits?: HistoryLimits | undefined;
   },
 ): MultiRequest[] {
-  const all = [...head.records, ...records].map(historyRecordToStore);
+  const all = [...head.records, ...records].map(storedHistoryRecordFields);
   const blocks = Math.max(0, Math.ceil(all.length / blockSize) - 1);
   const { maxAgeMs } = limits;
   const data = encodeJson({
@@ -158,7 +158,7 @@ function blockNumbers(children: readonly string[]): number[] {
 /** Returns all records of a history, oldest first. Reads what the server has, so call this after a sync. */
 export async function readHistoryRecords(zk: ZooKeeper, path: string): Promise<readonly HistoryRecord[]> {
   // The blocks are read after the head, so that a block that is filled in between is not missed.
-  const head = await readHistoryHead(zk, path);
+  const head = await readHistoryNode(zk, path);
   const numbers = blockNumbers(await readChildNames(zk, path)).filter((number) => number < head.next);
   const blocks = await Promise.all(numbers.map(async (number) => {
     const found = await nullIfNoNode(zk.getData(`${path}/${number}`));

@@ -70,7 +70,7 @@ export function historyRecordTime({ untilMs, endedMs, beganMs }: HistoryRecord):
   return untilMs ?? endedMs ?? beganMs ?? 0;
 }
 
-export function historyRecordToStore(record: HistoryRecord): object {
+export function storedHistoryRecordFields(record: HistoryRecord): object {
   const why = printable(record.why).slice(0, whyLengthMax);
   return Object.fromEntries(Object.entries({ ...record, why }).filter(([, value]) => value !== null && value !== ""));
 }

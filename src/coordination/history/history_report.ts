@@ -3,9 +3,9 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { electionPath, lockPath } from "../nodes/node_paths.ts";
 import { readTwiceAtMost } from "../nodes/node_requests.ts";
 import { countHistoryRecord, type HistoryCounters } from "./history_counters.ts";
-import { type HistoryKind, historyNodePath, readHistoryHead, readHistoryRecords } from "./history_log.ts";
+import { type HistoryKind, historyNodePath, readHistoryNode, readHistoryRecords } from "./history_log.ts";
 import { type HistoryRecord, historyRecordTime } from "./history_record.ts";
-import { listHolderIds, readOpenHoldMarks } from "./hold_history.ts";
+import { listHolderIds, readUnrecordedHolds } from "./hold_history.ts";
 import { readRefusedCalls, type RefusedCalls } from "./refused_calls.ts";
 
 export interface HistoryReport {
@@ -65,9 +65,9 @@ export async function readHistoryCounters(
 /** Reads marks and counters of the same moment, so that each record is in only one of them. */
 async function readUnchanged(zk: Pick<ZooKeeper, "getData" | "getChildren">, path: string) {
   for (let tries = 0;; tries++) {
-    const head = await readHistoryHead(zk, path);
-    const marks = await readOpenHoldMarks(zk, path);
-    if (tries >= readsMax || (await readHistoryHead(zk, path)).version === head.version) return { marks, head };
+    const head = await readHistoryNode(zk, path);
+    const marks = await readUnrecordedHolds(zk, path);
+    if (tries >= readsMax || (await readHistoryNode(zk, path)).version === head.version) return { marks, head };
   }
 }
 

@@ -6,7 +6,7 @@
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { resultWithin } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { encodeJson, isJsonObject, parseJsonFields } from "../../base/support/json_fields.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import { createParentNodes } from "../nodes/create_nodes.ts";
@@ -23,25 +23,25 @@ import {
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { clearOldHistoriesSometimes } from "./clear_history.ts";
 import {
-  appendRecordsRequests,
   deleteOldHistoryBlocks,
-  type HistoryHead,
+  historyAppendRequests,
   type HistoryKind,
   type HistoryLimits,
+  type HistoryNodeContent,
   historyNodePath,
   historyShardOfPath,
-  readHistoryHead,
+  readHistoryNode,
 } from "./history_log.ts";
 import {
   emptyHistoryRecord,
   type HistoryRecord,
-  historyRecordToStore,
   lostHoldReason,
   parseHistoryRecord,
   type RecordedHoldEnd,
+  storedHistoryRecordFields,
 } from "./history_record.ts";
 
-export interface HoldHistoryOptions {
+export interface LockHoldRecorderOptions {
   readonly kind: HistoryKind;
   readonly limits: HistoryLimits;
   readonly info: HolderInfo;
@@ -53,7 +53,7 @@ export interface HoldHistoryOptions {
 }
 
 /** A hold that is not recorded in the history yet. */
-export interface OpenHoldMark {
+export interface UnrecordedHold {
   readonly path: string;
   readonly version: number;
   readonly guid: string;
@@ -74,20 +74,20 @@ const refusalsMax = 3;
 const endMsMax = 2000;
 const clearMsMax = 1000;
 
-export class HoldHistory {
+export class LockHoldRecorder {
   readonly #zk: ZooKeeper;
   readonly #lease: ZooKeeperLease;
-  readonly #options: HoldHistoryOptions;
+  readonly #options: LockHoldRecorderOptions;
   readonly #path: string;
   readonly #mark: string;
   readonly #began: Promise<void>;
-  #head: HistoryHead | null = null;
+  #head: HistoryNodeContent | null = null;
   /** When the grant was made on the servers' clock, and the time of this process's clock at which that was known. */
   #time: { readonly beganMs: number; readonly atMs: number } | null = null;
   #problem: string | null = null;
 
   /** Call this when the hold begins. Sends its first request before it returns. */
-  constructor(zk: ZooKeeper, lease: ZooKeeperLease, options: HoldHistoryOptions) {
+  constructor(zk: ZooKeeper, lease: ZooKeeperLease, options: LockHoldRecorderOptions) {
     this.#zk = zk;
     this.#lease = lease;
     this.#options = options;
@@ -104,9 +104,9 @@ export class HoldHistory {
    */
   async end(end: RecordedHoldEnd): Promise<string | null> {
     const { clock } = this.#options;
-    const outcome = await resultWithin(clock, endMsMax, this.#end(end).then((problem) => ({ problem })));
+    const outcome = await resultInTimeOrNull(clock, endMsMax, this.#end(end).then((problem) => ({ problem })));
     if (outcome === null) return "no server responded in time";
-    if (outcome.problem === null) await resultWithin(clock, clearMsMax, this.#clear());
+    if (outcome.problem === null) await resultInTimeOrNull(clock, clearMsMax, this.#clear());
     return outcome.problem;
   }
 
@@ -141,8 +141,8 @@ export class HoldHistory {
   /** Reads the history, and records holds of others that ended without a record. */
   async #recordOthers(): Promise<void> {
     for (let tries = 0, folded = 0; tries < refusalsMax && folded < foldedMax;) {
-      this.#head = await readHistoryHead(this.#zk, this.#path);
-      const holds = await readOpenHoldMarks(this.#zk, this.#path);
+      this.#head = await readHistoryNode(this.#zk, this.#path);
+      const holds = await readUnrecordedHolds(this.#zk, this.#path);
       const others = holds.filter(({ path }) => path !== this.#mark);
       if (others.length === 0) return;
       // Marks are read before holders. If a holder ends meanwhile, it deletes or changes its mark, so that the server
@@ -159,7 +159,7 @@ export class HoldHistory {
       if (isOtherFaster) tries++;
       else folded += over.length;
     }
-    this.#head = await readHistoryHead(this.#zk, this.#path);
+    this.#head = await readHistoryNode(this.#zk, this.#path);
   }
 
   async #end(end: RecordedHoldEnd): Promise<string | null> {
@@ -181,7 +181,7 @@ export class HoldHistory {
   /** Stores the record in the mark. The next holder moves it to the history. */
   async #leaveRecord(record: HistoryRecord): Promise<string | null> {
     const writing = () =>
-      nullIfNoNode(this.#zk.setData(this.#mark, encodeJson({ end: historyRecordToStore(record) }), -1));
+      nullIfNoNode(this.#zk.setData(this.#mark, encodeJson({ end: storedHistoryRecordFields(record) }), -1));
     try {
       // If the mark is gone, the hold is recorded already: the lost response was a success, or another process recorded
       // it.
@@ -214,9 +214,9 @@ export class HoldHistory {
     };
   }
 
-  #append(head: HistoryHead, records: readonly HistoryRecord[]): MultiRequest[] {
+  #append(head: HistoryNodeContent, records: readonly HistoryRecord[]): MultiRequest[] {
     const { acl, limits } = this.#options;
-    return appendRecordsRequests(this.#path, head, { records, acl, limits, hasParent: true });
+    return historyAppendRequests(this.#path, head, { records, acl, limits, hasParent: true });
   }
 
   /** Clears what is over the limits, in some of the calls. */
@@ -237,18 +237,18 @@ export class HoldHistory {
 /** Creates the node of a history and the nodes above it. */
 export async function createHistoryNode(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
   await createParentNodes(zk, historyShardOfPath(path), acl);
-  const head = await readHistoryHead(zk, path);
+  const head = await readHistoryNode(zk, path);
   if (head.version !== null) return;
   for (const hasParent of [true, false]) {
-    const creating = zk.multi(appendRecordsRequests(path, head, { records: [], acl, hasParent }));
+    const creating = zk.multi(historyAppendRequests(path, head, { records: [], acl, hasParent }));
     if (await nullIfRefused(creating, "NONODE", "NODEEXISTS") !== null) return;
   }
 }
 
-export async function readOpenHoldMarks(
+export async function readUnrecordedHolds(
   zk: Pick<ZooKeeper, "getChildren" | "getData">,
   path: string,
-): Promise<OpenHoldMark[]> {
+): Promise<UnrecordedHold[]> {
   const names = (await readChildNames(zk, path)).filter((name) => name.startsWith(markPrefix));
   const nodes = await readExistingNodes(zk, path, names.map((name) => ({ name })));
   return nodes.map(({ node: { name }, data, stat }) => {

@@ -8,13 +8,13 @@ import { type HistoryReport, readHistoryCounters } from "./history_report.ts";
 const batchSize = 100;
 const shards = 256;
 
-export type CountedHistory = Pick<HistoryReport, "counters" | "refusals"> & {
+export type NamedHistoryCounters = Pick<HistoryReport, "counters" | "refusals"> & {
   readonly kind: HistoryKind;
   readonly name: string;
 };
 
 /** Returns the counters of all histories that this client may read. The order has no meaning. */
-export async function listHistoryCounters(zk: ZooKeeper, root?: string): Promise<CountedHistory[]> {
+export async function listHistoryCounters(zk: ZooKeeper, root?: string): Promise<NamedHistoryCounters[]> {
   const existing = new Set(await readChildNames(zk, coordinationFolderPath("history", root)));
   const all = historyKinds.flatMap((kind) => Array.from({ length: shards }, (_, number) => ({ kind, number })));
   const folders = all.map(({ kind, number }) => ({ kind, path: historyShardPath(kind, number, root) }))
@@ -27,7 +27,7 @@ export async function listHistoryCounters(zk: ZooKeeper, root?: string): Promise
       return children === "hidden" ? [] : children.map((child) => ({ kind, name: decodeLockName(child) }));
     },
   )).flat();
-  const found = await mapInBatches(names, batchSize, async ({ kind, name }): Promise<CountedHistory[]> => {
+  const found = await mapInBatches(names, batchSize, async ({ kind, name }): Promise<NamedHistoryCounters[]> => {
     const read = await hiddenIfNoAuth(readHistoryCounters(zk, name, { kind, root }));
     return read === "hidden" ? [] : [{ kind, name, counters: read.counters, refusals: read.refusals }];
   });

@@ -1,10 +1,10 @@
 /** Counts the callers that did not get a lock. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { resultWithin } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
 import { historyNodePath } from "./history_log.ts";
-import { createHistoryNode, type HoldHistoryOptions } from "./hold_history.ts";
+import { createHistoryNode, type LockHoldRecorderOptions } from "./hold_history.ts";
 
 export interface RefusedCalls {
   readonly count: number;
@@ -26,7 +26,7 @@ const refusedNode = (path: string): string => `${path}/refused`;
 export async function countRefusedCall(
   zk: ZooKeeper,
   name: string,
-  { kind, root, info: { host, pid, user }, acl, clock }: Omit<HoldHistoryOptions, "limits" | "random">,
+  { kind, root, info: { host, pid, user }, acl, clock }: Omit<LockHoldRecorderOptions, "limits" | "random">,
 ): Promise<void> {
   const path = historyNodePath(name, { kind, root });
   const data = encodeJson({ host, pid, user });
@@ -37,7 +37,7 @@ export async function countRefusedCall(
     const made = await nullIfRefused(zk.create(refusedNode(path), data, { acl }), "NODEEXISTS");
     if (made === null) await writing();
   };
-  await resultWithin(clock, refusalMsMax, counting().catch(() => {}));
+  await resultInTimeOrNull(clock, refusalMsMax, counting().catch(() => {}));
 }
 
 /** Returns the refused calls, or null if every caller got the lock. */

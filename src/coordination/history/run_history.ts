@@ -4,13 +4,13 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
-import { resultWithin } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { isServerRefusal } from "../nodes/node_requests.ts";
 import { readServersTimeMs } from "./busy_notice.ts";
 import { clearOldHistoriesSometimes } from "./clear_history.ts";
-import { appendRecordsRequests, deleteOldHistoryBlocks, historyNodePath, readHistoryHead } from "./history_log.ts";
+import { deleteOldHistoryBlocks, historyAppendRequests, historyNodePath, readHistoryNode } from "./history_log.ts";
 import { emptyHistoryRecord, type RecordedHoldEnd } from "./history_record.ts";
-import { createHistoryNode, type HoldHistoryOptions } from "./hold_history.ts";
+import { createHistoryNode, type LockHoldRecorderOptions } from "./hold_history.ts";
 
 /** Maximum number of tries. When calls end at the same time, only one write at a time succeeds. */
 const refusalsMax = 20;
@@ -26,15 +26,15 @@ export interface PoolRunEnd {
 export async function recordPoolRunEnd(
   zk: ZooKeeper,
   run: PoolRunEnd,
-  options: HoldHistoryOptions,
+  options: LockHoldRecorderOptions,
 ): Promise<string | null> {
   const recording = writeRecord(zk, run, options).catch((thrown: unknown) => errorMessage(thrown))
     .then((problem) => ({ problem }));
-  const outcome = await resultWithin(options.clock, recordMsMax, recording);
+  const outcome = await resultInTimeOrNull(options.clock, recordMsMax, recording);
   return outcome === null ? "no server responded in time" : outcome.problem;
 }
 
-async function writeRecord(zk: ZooKeeper, { name, end, tookMs }: PoolRunEnd, options: HoldHistoryOptions) {
+async function writeRecord(zk: ZooKeeper, { name, end, tookMs }: PoolRunEnd, options: LockHoldRecorderOptions) {
   const { kind, root = "/baton", acl, limits, random, info: { host, pid, user } } = options;
   const path = historyNodePath(name, { kind, root });
   const endedMs = await readServersTimeMs(zk, { root, acl });
@@ -48,13 +48,13 @@ async function writeRecord(zk: ZooKeeper, { name, end, tookMs }: PoolRunEnd, opt
     endedMs,
   };
   for (let tries = 0; tries < refusalsMax; tries++) {
-    const head = await readHistoryHead(zk, path);
+    const head = await readHistoryNode(zk, path);
     if (head.version === null) {
       await createHistoryNode(zk, path, acl);
       continue;
     }
     try {
-      await zk.multi(appendRecordsRequests(path, head, { records: [record], acl, limits, hasParent: true }));
+      await zk.multi(historyAppendRequests(path, head, { records: [record], acl, limits, hasParent: true }));
     } catch (thrown) {
       if (isServerRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) continue;
       throw thrown;

@@ -2,9 +2,9 @@
  * Finds the locks that ancestors of a process hold through `baton hold`, without the variables that it printed. Reads
  * /proc.
  */
-import { readAncestry, readProcessArguments } from "../../base/process/proc/process_table.ts";
+import { readProcessAncestry, readProcessArguments } from "../../base/process/proc/process_table.ts";
 import type { HeldLocks } from "./hold_list.ts";
-import { listReleaseSockets, mayReleaseThrough, parseReleaseSocketPath } from "./release_socket.ts";
+import { isReleaseSocketUsable, listReleaseSockets, parseReleaseSocketPath } from "./release_socket.ts";
 
 /**
  * The name of a holder process, 15 bytes at most. It does not contain "baton", so that `pkill baton` does not end the
@@ -25,10 +25,10 @@ interface FoundHold {
 /** Returns the holds of all ancestors of a process: the nearest ancestor last, and its latest hold last. */
 export function findLocksHeldByAncestors(pid: number): HeldLocks[] {
   const ancestors = new Map<number, { readonly distance: number; readonly startTicks: number }>();
-  for (const row of readAncestry(pid)) {
+  for (const row of readProcessAncestry(pid)) {
     ancestors.set(row.pid, { distance: ancestors.size, startTicks: row.startTicks });
   }
-  const found = listReleaseSockets().filter(mayReleaseThrough).flatMap((path): FoundHold[] => {
+  const found = listReleaseSockets().filter(isReleaseSocketUsable).flatMap((path): FoundHold[] => {
     const owner = parseReleaseSocketPath(path);
     const script = owner === null ? undefined : ancestors.get(owner.script.pid);
     if (owner === null || script?.startTicks !== owner.script.startTicks) return [];

@@ -38,7 +38,7 @@ export function formatHeldLocks(holds: readonly HeldLocks[]): string {
  * Removes the holder IDs of `ended` holds from `text` (BATON_LOCK_COOKIE), so that the list stays short in a script
  * that takes a lock repeatedly.
  */
-export function removeEndedHoldMarks(ended: readonly HeldLocks[], text: string | undefined): string {
+export function removeEndedHolderIds(ended: readonly HeldLocks[], text: string | undefined): string {
   const removed = new Set(ended.flatMap(({ ids }) => ids));
   return (text ?? "").split(":").filter((cookie) => cookie !== "" && !removed.has(cookie)).join(":");
 }

@@ -10,7 +10,7 @@
 import { lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import process from "node:process";
-import { BatonError, errnoName, errorReason } from "../../base/errors.ts";
+import { BatonError, errnoName, systemCallErrorReason } from "../../base/errors.ts";
 import { isSameProcessAlive, type ProcessIdentity, readProcess } from "../../base/process/proc/process_table.ts";
 import type { Connection } from "../../base/sockets/connection.ts";
 import { dial } from "../../base/sockets/dial.ts";
@@ -88,7 +88,7 @@ export const openReleaseSocket: OpenReleaseSocket = async ({ holderId, script },
       },
     };
   } catch (error) {
-    throw cannotCreate(`Cannot listen at ${path}: ${errorReason(error)}`, error);
+    throw cannotCreate(`Cannot listen at ${path}: ${systemCallErrorReason(error)}`, error);
   }
 };
 
@@ -112,7 +112,7 @@ export function parseReleaseSocketPath(path: string): ReleaseSocketOwner | null 
 }
 
 /** Returns whether the holder process of a socket may be alive and has not released its lock. */
-export function mayReleaseThrough(path: string): boolean {
+export function isReleaseSocketUsable(path: string): boolean {
   const owner = parseReleaseSocketPath(path);
   if (owner === null || !isSameProcessAlive(owner.holder)) return false;
   try {
@@ -152,9 +152,13 @@ export async function requestRelease(
   } catch (error) {
     if (deadline.signal.aborted) return "late";
     if (["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(errnoName(error) ?? "")) return null;
-    throw new BatonError("REFUSED", `Cannot send a request to the holder process at ${path}: ${errorReason(error)}`, {
-      cause: error,
-    });
+    throw new BatonError(
+      "REFUSED",
+      `Cannot send a request to the holder process at ${path}: ${systemCallErrorReason(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
   sendLine(connection, request);
   return await response.promise.finally(() => connection.destroy());

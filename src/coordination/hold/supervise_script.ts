@@ -5,10 +5,10 @@
  * lease.
  */
 import { basename } from "node:path";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import { printable } from "../../base/support/text.ts";
-import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
-import { type ChildEvent, ChildRun } from "../../base/process/supervise/child_run.ts";
+import type { ChildExitStatus, ChildOutcome, SupervisedChildEnding } from "../../base/process/spawn/child_outcome.ts";
+import { ChildRun, type SupervisionEvent } from "../../base/process/supervise/child_run.ts";
 import { type SignalSource, stopSignals } from "../../base/process/supervise/signal_source.ts";
 import type { StopReason } from "../../base/process/supervise/child_plan.ts";
 import {
@@ -16,8 +16,8 @@ import {
   jobCookieVariable,
   type ProcessIdentity,
   type ProcessRow,
-  readAncestry,
   readProcess,
+  readProcessAncestry,
   readProcessArguments,
   sendSignal,
 } from "../../base/process/proc/process_table.ts";
@@ -38,7 +38,7 @@ import {
 import { ScriptWatch } from "./script_process.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { CommandProcesses } from "../../base/process/proc/job_processes.ts";
-import { KnownProcesses } from "../../base/process/proc/known_processes.ts";
+import { JobProcessFinder } from "../../base/process/proc/known_processes.ts";
 import { isGuardProcess } from "../../base/process/guard/guard.ts";
 
 /**
@@ -79,7 +79,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const cookie = lease.holderId;
   const libc = await loadLibc();
   const guardKills = new AbortController();
-  const finish = (ending: ChildEnding): ChildOutcome => {
+  const finish = (ending: SupervisedChildEnding): ChildOutcome => {
     reportEndToGuard(guard, cookie, { ending });
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
@@ -92,7 +92,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   if (obstacle !== null) return finish(obstacle);
 
   const processes = new ProcessesOfScript({ script, cookie, lockTicks });
-  const end = Promise.withResolvers<ChildEnd>();
+  const end = Promise.withResolvers<ChildExitStatus>();
   using watch = new ScriptWatch(script, clock, () => processes.look());
   processes.onStop = () => watch.checkFaster();
   watch.ended.then(() => end.resolve({ kind: "exited", code: 0 }));
@@ -111,7 +111,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     end.resolve({ kind: "exited", code: 0 });
   };
   releases.start(processes, release);
-  using _abandoned = new TaskScope(onAbort(hold.abandoned, release));
+  using _abandoned = new CleanupScope(onAbort(hold.abandoned, release));
   hold.onHeld({
     ...options.env,
     ...jobCookieEnvironment(cookie, options.env[jobCookieVariable]),
@@ -143,7 +143,7 @@ class ReleaseHandler {
     this.#options = options;
   }
 
-  onEvent(event: ChildEvent): void {
+  onEvent(event: SupervisionEvent): void {
     if (event.kind === "frozen" || event.kind === "resumed") this.#isFrozen = event.kind === "frozen";
     if (event.kind === "guard_kills") this.#stopReason ??= "lost";
     if (event.kind === "stopping" || event.kind === "killing") this.#stopReason ??= event.reason;
@@ -164,7 +164,7 @@ class ReleaseHandler {
   }
 
   /** Must be called after supervision. Releases the lease if a request was accepted, and responds to all requests. */
-  async close(ending: ChildEnding): Promise<void> {
+  async close(ending: SupervisedChildEnding): Promise<void> {
     const accepted = this.#accepted;
     let result = resultOf(ending);
     if (accepted !== null && ending.kind === "exited") {
@@ -210,7 +210,7 @@ function respond(request: ReceivedReleaseRequest, result: HolderReleaseResponse[
   request.respond({ result, running: [], more: 0 });
 }
 
-function resultOf(ending: ChildEnding): HolderReleaseResponse["result"] {
+function resultOf(ending: SupervisedChildEnding): HolderReleaseResponse["result"] {
   return ending.kind === "revoked" || ending.kind === "time_limit" ? ending.kind : "lost";
 }
 
@@ -238,7 +238,7 @@ const lookPartMax = 1 / 20;
  */
 export class ProcessesOfScript extends CommandProcesses {
   readonly #script: ProcessIdentity;
-  readonly #known: KnownProcesses;
+  readonly #known: JobProcessFinder;
   #isStopped = false;
   #isReleased = false;
   #nextLookMs = 0;
@@ -247,7 +247,7 @@ export class ProcessesOfScript extends CommandProcesses {
   constructor({ script, cookie, lockTicks }: ScriptProcessesOptions) {
     super({ pid: script.pid, ownGroup: false, cookie });
     this.#script = script;
-    this.#known = new KnownProcesses(cookie, script, lockTicks);
+    this.#known = new JobProcessFinder(cookie, script, lockTicks);
   }
 
   /** Must be called when the lock is being released, so that no process belongs to it any longer. */
@@ -295,7 +295,7 @@ export class ProcessesOfScript extends CommandProcesses {
   finderFor(requester: ProcessIdentity): (() => FoundProcesses) | null {
     const ancestors = new Map([[this.#script.pid, this.#script.startTicks]]);
     if (readProcess(requester.pid)?.startTicks !== requester.startTicks) return null;
-    for (const row of readAncestry(requester.pid)) {
+    for (const row of readProcessAncestry(requester.pid)) {
       if (ancestors.has(row.pid)) break;
       ancestors.set(row.pid, row.startTicks);
     }

@@ -6,7 +6,7 @@ import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeepe
 import { BatonError } from "../../base/errors.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { SessionWaits } from "../nodes/session_waits.ts";
+import { ContenderWaits } from "../nodes/session_waits.ts";
 import { createContainerRequest } from "../nodes/create_nodes.ts";
 import { ancestorNodePaths } from "../nodes/node_paths.ts";
 import type { CommonLockContenderOptions, GrantedLockContender, LockContenderOutcome } from "../lock/lock_contender.ts";
@@ -38,7 +38,7 @@ interface InteropContenderOptions extends CommonLockContenderOptions {
 class InteropContender {
   readonly #zk: ZooKeeper;
   readonly #options: InteropContenderOptions;
-  readonly #waits: SessionWaits;
+  readonly #waits: ContenderWaits;
   #guid = "";
   /** This contender's node in the queue, once it was seen there. */
   #node: string | null = null;
@@ -50,7 +50,7 @@ class InteropContender {
   constructor(zk: ZooKeeper, options: InteropContenderOptions) {
     this.#zk = zk;
     this.#options = options;
-    this.#waits = new SessionWaits(zk.session, options.clock);
+    this.#waits = new ContenderWaits(zk.session, options.clock);
     this.#nodePrefix(""); // throws
   }
 

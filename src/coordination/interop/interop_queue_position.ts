@@ -6,7 +6,7 @@
 import { BatonError } from "../../base/errors.ts";
 import {
   findInteropRecipe,
-  type InteropNode,
+  type InteropContenderNode,
   interopNodeNaming,
   type InteropRecipe,
   parseInteropNode,
@@ -36,7 +36,7 @@ const sequenceEnd = 0x7fffffff;
  * Returns the contenders in the order of the queue. Throws CONFIG when that order is not reliable, because a child has
  * an unknown name or the counter is at its end.
  */
-export function parseInteropQueue({ recipe, path, children }: InteropQueueView): InteropNode[] {
+export function parseInteropQueue({ recipe, path, children }: InteropQueueView): InteropContenderNode[] {
   const queue = children.map((name) => parseInteropNode(recipe, name) ?? refuseChild(name, recipe, path));
   queue.sort((left, right) => left.sequence - right.sequence);
   for (const { name, sequence } of queue) {
@@ -53,13 +53,13 @@ export function parseInteropQueue({ recipe, path, children }: InteropQueueView):
 }
 
 /** Returns the contenders with names of the recipe in the order of the queue, for display. */
-export function knownInteropContenders(recipe: InteropRecipe, children: readonly string[]): InteropNode[] {
+export function knownInteropContenders(recipe: InteropRecipe, children: readonly string[]): InteropContenderNode[] {
   const queue = children.map((name) => parseInteropNode(recipe, name)).filter((node) => node !== null);
   return queue.sort((left, right) => left.sequence - right.sequence);
 }
 
 /** Returns the id that `break --holder` accepts. */
-export function interopHolderId({ guid, name }: InteropNode): string {
+export function interopHolderId({ guid, name }: InteropContenderNode): string {
   return guid === "" ? name : guid;
 }
 
@@ -76,7 +76,7 @@ export function interopQueuePosition(view: InteropQueueView, guid: string): Inte
 }
 
 /** Returns the holders: the first contender, or all readers before the first writer. */
-export function interopQueueHolders(queue: readonly InteropNode[]): InteropNode[] {
+export function interopQueueHolders(queue: readonly InteropContenderNode[]): InteropContenderNode[] {
   const writer = queue.findIndex((node) => !node.isShared);
   return writer === 0 ? queue.slice(0, 1) : queue.slice(0, writer === -1 ? queue.length : writer);
 }

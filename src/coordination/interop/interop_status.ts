@@ -10,8 +10,8 @@ import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
 import { nullIfNoNode, readAfterSync, readChildNames, readExistingNodes } from "../nodes/node_requests.ts";
 import {
   curatorRevocation,
+  type InteropContenderNode,
   interopLockPath,
-  type InteropNode,
   type InteropRecipe,
 } from "../nodes/interop_node_names.ts";
 import {
@@ -75,7 +75,7 @@ export async function readInteropLockStatus(
 }
 
 /** Returns the description that baton wrote; for other nodes the name and, if it is text, the data. */
-function infoOf(node: InteropNode, data: Uint8Array): HolderNodeInfo {
+function infoOf(node: InteropContenderNode, data: Uint8Array): HolderNodeInfo {
   const info = parseHolderNodeInfo(data);
   if (info.host !== "" || info.user !== "") return info;
   const text = new TextDecoder().decode(data.subarray(0, dataCharsMax));

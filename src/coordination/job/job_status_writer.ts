@@ -2,7 +2,7 @@
  * Writes the status report of a baton command that runs a user's command. Loaded only with --status-fd or
  * --status-file.
  */
-import type { ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
+import type { ChildOutcome, SupervisedChildEnding } from "../../base/process/spawn/child_outcome.ts";
 import { type CommandStatusReport, StatusReportWriter } from "../../base/terminal/status_report.ts";
 import type { Io } from "../../base/terminal/io.ts";
 
@@ -63,7 +63,7 @@ function statusReportOf(
   };
 }
 
-function commandStatusOf(outcome: ChildEnding): CommandStatusReport["command_status"] {
+function commandStatusOf(outcome: SupervisedChildEnding): CommandStatusReport["command_status"] {
   switch (outcome.kind) {
     case "exited":
       return { code: outcome.code, signal: null };

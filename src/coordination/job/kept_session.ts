@@ -3,11 +3,11 @@
  * locks stay held. Shows the reason in the holders' records. Stops when the session has ended, or an operator has
  * broken the locks (`baton break --force`).
  */
-import type { GuardKeptJob, GuardKeptSession, GuardSessions } from "../../base/process/guard/guard_main.ts";
+import type { GuardKeptJob, GuardKeptSession, GuardSessionActions } from "../../base/process/guard/guard_main.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { decodeSessionHandle, endSession } from "../../protocols/zookeeper/end_session.ts";
+import { decodeSessionHandle, endSessionOfDeadProcess } from "../../protocols/zookeeper/end_session.ts";
 import { isSessionResumable } from "../../protocols/zookeeper/handshake.ts";
-import { connect, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { formatHolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import { nullIfNoNode } from "../nodes/node_requests.ts";
@@ -20,9 +20,9 @@ const endMsMax = 5000;
 
 type KeepOptions = Pick<ZooKeeperConnectOptions, "dial" | "resolve"> & { readonly clock: Clock };
 
-/** Resumes the session of a dead baton. `handle` is as in `GuardSessions`. */
+/** Resumes the session of a dead baton. `handle` is as in `GuardSessionActions`. */
 export function keepDeadBatonSession(
-  handle: Parameters<GuardSessions["keep"]>[0],
+  handle: Parameters<GuardSessionActions["keep"]>[0],
   options: KeepOptions,
 ): GuardKeptSession {
   return new ResumedSession(handle, options);
@@ -47,7 +47,7 @@ class ResumedSession implements GuardKeptSession {
   async #open(): Promise<void> {
     const { timeoutMs: sessionTimeoutMs, tls, ...session } = await decodeSessionHandle(this.#handle);
     if (!isSessionResumable(session.identity)) throw new Error("these servers cannot resume a session");
-    const zk = await connect({
+    const zk = await connectToZooKeeper({
       ...this.#options,
       ...session,
       ...(tls === undefined ? {} : { tls }),
@@ -97,6 +97,6 @@ class ResumedSession implements GuardKeptSession {
   }
 
   end(): Promise<unknown> {
-    return this.#zk?.close() ?? endSession(this.#handle, { ...this.#options, limitMs: endMsMax });
+    return this.#zk?.close() ?? endSessionOfDeadProcess(this.#handle, { ...this.#options, limitMs: endMsMax });
   }
 }

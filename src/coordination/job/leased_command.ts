@@ -1,6 +1,6 @@
 /** Prepares the supervision and the environment of a command that runs under a lease. */
-import { processSignals, type SignalSource } from "../../base/process/supervise/signal_source.ts";
-import type { LeaseNote } from "../../base/process/supervise/lease_note.ts";
+import { ownSignalSource, type SignalSource } from "../../base/process/supervise/signal_source.ts";
+import type { LeaseNoteFile } from "../../base/process/supervise/lease_note.ts";
 import type { SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
 import type { Io } from "../../base/terminal/io.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
@@ -10,9 +10,9 @@ import type { BarrierMembership } from "../barrier/barrier_membership.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import type { CoordinationServers } from "../connect/coordination_servers.ts";
-import { connect, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
+import { leftoverProcessesMessage, unstoppableProcessesMessage } from "../../base/process/supervise/leftovers.ts";
 
 export interface CommandRunOptions {
   readonly command: readonly [string, ...string[]];
@@ -51,8 +51,8 @@ export function toSuperviseOptions(
     minHoldMs: values.minHold ?? null,
     foreground: values.foreground || "auto",
     onEvent: (event) => {
-      if (event.kind === "unstoppable") return io.err(`baton: ${unstoppableMessage(event.what, noun)}\n`);
-      const leftovers = leftoversMessage(event, noun);
+      if (event.kind === "unstoppable") return io.err(`baton: ${unstoppableProcessesMessage(event.what, noun)}\n`);
+      const leftovers = leftoverProcessesMessage(event, noun);
       if (leftovers !== null) {
         if (!quiet) io.err(`baton: ${leftovers}\n`);
       } else if (verbose) io.err(`baton: ${event.kind}${"reason" in event ? ` (${event.reason})` : ""}\n`);
@@ -60,13 +60,13 @@ export function toSuperviseOptions(
   } as const satisfies Partial<SuperviseOptions>;
 }
 
-export interface CommandRunFacts {
+export interface CommandEnvironmentFacts {
   /** The leases in the order of their names; at least one. */
   readonly leases: readonly Lease[];
   readonly waitedMs: number;
   readonly place: CoordinationServers;
   /** Null on systems without lease notes. */
-  readonly note: LeaseNote | null;
+  readonly note: LeaseNoteFile | null;
   /** Whether the command inherits the credentials in baton's environment. */
   readonly passAuth: boolean;
   readonly election?: { readonly name: string; readonly value: string };
@@ -80,7 +80,7 @@ export interface CommandRunFacts {
  * Returns the command's variables. The value undefined removes the variable of an outer call. Supervision later appends
  * the first lease's holder ID to BATON_LOCK_COOKIE.
  */
-export function commandEnvironment({ env }: Io, facts: CommandRunFacts): Record<string, string | undefined> {
+export function commandEnvironment({ env }: Io, facts: CommandEnvironmentFacts): Record<string, string | undefined> {
   const { leases, place, election, barrier, pool, tick } = facts;
   const [first] = leases;
   const each = (value: (lease: Lease) => string) => leases.map(value).join("\n");
@@ -135,13 +135,13 @@ export function quotedNames(names: readonly string[]): string {
   return names.map((name) => JSON.stringify(name)).join(", ");
 }
 
-export interface RunDependencies {
+export interface CommandRunDependencies {
   readonly clock: Clock;
   readonly signals: SignalSource;
   connect(options: ZooKeeperConnectOptions): Promise<ZooKeeper>;
 }
 
-export function runDependencies(): RunDependencies {
+export function commandRunDependencies(): CommandRunDependencies {
   const clock = systemClock();
-  return { clock, signals: processSignals(), connect: (options) => connect({ ...options, clock }) };
+  return { clock, signals: ownSignalSource(), connect: (options) => connectToZooKeeper({ ...options, clock }) };
 }

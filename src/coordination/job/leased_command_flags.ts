@@ -1,17 +1,17 @@
 /** The flags of all baton commands that run the user's command under a lease. */
-import { flagSetting, groupSettings, type SettingTable, toggleSetting } from "../../base/config/setting.ts";
+import { flagSetting, putSettingsIntoGroup, type SettingTable, toggleSetting } from "../../base/config/setting.ts";
 import { lockSettings } from "../settings/coordination_settings.ts";
 import { integerType, textType } from "../../base/config/value_types.ts";
 
-export const statusReportFlags = groupSettings("output", {
+export const statusReportFlags = putSettingsIntoGroup("output", {
   statusFd: flagSetting("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
     help: "write a status report to this open descriptor, as one JSON line",
   }),
   statusFile: flagSetting("--status-file", textType("file"), { help: "write the status report to this file" }),
 }) satisfies SettingTable;
 
-export const commandFlags = {
-  ...groupSettings("command", {
+export const leasedCommandFlags = {
+  ...putSettingsIntoGroup("command", {
     foreground: toggleSetting("--foreground", {
       help: "keep the command in the terminal's process group, so that it can read from the terminal; default if " +
         "stdin is one",
@@ -24,7 +24,7 @@ export const commandFlags = {
 } satisfies SettingTable;
 
 /** Replaces the exit code 75, which means that the lock was not acquired in time. */
-export const conflictExitCode = flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
+export const conflictExitCodeFlag = flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
   group: "waiting",
   basic: true,
   help: "the exit code instead of 75",
@@ -33,4 +33,4 @@ export const conflictExitCode = flagSetting("-E, --conflict-exit-code", integerT
 const { scope, killAfter, onDoubt, signal, publishCommand } = lockSettings;
 
 /** The settings of a lock that do not concern its queue. */
-export const commandSettings = { scope, killAfter, onDoubt, signal, publishCommand } satisfies SettingTable;
+export const leasedCommandSettings = { scope, killAfter, onDoubt, signal, publishCommand } satisfies SettingTable;

@@ -1,5 +1,5 @@
 /** Decides how a call ends after its command: the exit code, the reason in the status report, and the message. Pure. */
-import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
+import type { ChildExitStatus, ChildOutcome, SupervisedChildEnding } from "../../base/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { type ExitCode, toExitCode } from "../../base/exit_codes.ts";
@@ -23,7 +23,7 @@ export interface LockEnding {
 export const mirroredSignals: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
 
 /** Returns the signal by which baton must end itself; null if baton exits with a code. */
-export function signalToMirror(end: ChildEnding): NodeJS.Signals | null {
+export function signalToMirror(end: SupervisedChildEnding): NodeJS.Signals | null {
   return end.kind === "signaled" && mirroredSignals.includes(end.signal) ? end.signal as NodeJS.Signals : null;
 }
 
@@ -120,7 +120,7 @@ function jobNoun({ isScript = false }: LockEndingFacts): string {
   return isScript ? "script" : "command";
 }
 
-function childStatus(child: ChildEnd | null, { isScript = false }: LockEndingFacts): string {
+function childStatus(child: ChildExitStatus | null, { isScript = false }: LockEndingFacts): string {
   if (isScript) return child === null ? "the script was not notified of the lock" : "the script was stopped";
   if (child === null) return "the command did not run";
   if (child.kind === "unreadable") return `the command was stopped with an unknown exit status (${child.why})`;

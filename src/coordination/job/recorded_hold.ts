@@ -1,10 +1,10 @@
 /** Records the holds of a lock or leadership, and the runs of a pool, in the history. Loaded only when needed. */
-import type { ChildEnding } from "../../base/process/spawn/child_outcome.ts";
+import type { SupervisedChildEnding } from "../../base/process/spawn/child_outcome.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import type { HistoryKind, HistoryLimits } from "../history/history_log.ts";
 import type { RecordedHoldEnd } from "../history/history_record.ts";
-import { HoldHistory, type HoldHistoryOptions } from "../history/hold_history.ts";
-import type { TickEnd } from "../tick/tick_claim.ts";
+import { LockHoldRecorder, type LockHoldRecorderOptions } from "../history/hold_history.ts";
+import type { TickCommandEnd } from "../tick/tick_claim.ts";
 import { type PoolRunEnd, recordPoolRunEnd } from "../history/run_history.ts";
 import { countRefusedCall } from "../history/refused_calls.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
@@ -19,7 +19,7 @@ export interface RecordedHold {
    * Records how the command ended, and releases the lock. Returns a message if nothing was recorded; then the lock may
    * still be held.
    */
-  end(ending: ChildEnding): Promise<string | null>;
+  end(ending: SupervisedChildEnding): Promise<string | null>;
 }
 
 type HistoryValues = SettingValues<typeof historySettings>;
@@ -40,7 +40,7 @@ export interface HoldRecordingOptions {
 
 export class HoldRecorder {
   readonly #zk: ZooKeeper;
-  readonly #options: HoldHistoryOptions;
+  readonly #options: LockHoldRecorderOptions;
 
   constructor(zk: ZooKeeper, { kind, values, info, acl = zk.acl, clock }: HoldRecordingOptions) {
     this.#zk = zk;
@@ -56,10 +56,10 @@ export class HoldRecorder {
   }
 
   begin(lease: ZooKeeperLease): RecordedHold {
-    const history = new HoldHistory(this.#zk, lease, this.#options);
+    const history = new LockHoldRecorder(this.#zk, lease, this.#options);
     return {
       async end(ending) {
-        const end = toRecordedEnd(ending);
+        const end = toRecordedHoldEnd(ending);
         const problem = end === null ? null : await history.end(end);
         return problem === null ? null : `the hold of "${lease.name}" is not in its history: ${problem}`;
       },
@@ -98,7 +98,7 @@ export async function recordPoolRun(
 }
 
 /** Converts the end of a command for the history. Returns null if the command may still run. */
-export function toRecordedEnd(ending: ChildEnding): RecordedHoldEnd | null {
+export function toRecordedHoldEnd(ending: SupervisedChildEnding): RecordedHoldEnd | null {
   const nothing = { exitCode: null, signal: null };
   switch (ending.kind) {
     case "exited":
@@ -130,7 +130,7 @@ export function toRecordedEnd(ending: ChildEnding): RecordedHoldEnd | null {
  * Converts the end of a tick's command. Returns null if it may still run, or if the lock is lost, which the next call
  * records.
  */
-export function toTickEnd(ending: ChildEnding): TickEnd | null {
-  const end = toRecordedEnd(ending);
+export function toTickEnd(ending: SupervisedChildEnding): TickCommandEnd | null {
+  const end = toRecordedHoldEnd(ending);
   return end === null || end.result === "lost" ? null : { ...end, result: end.result };
 }

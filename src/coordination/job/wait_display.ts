@@ -1,7 +1,7 @@
 /** Shows that a call waits for a lock: as an updated line on a terminal, otherwise as a message. */
 import type { Io } from "../../base/terminal/io.ts";
-import { ErasableLine } from "../../base/terminal/progress_line.ts";
-import type { AcquireOptions, WaitingStatus } from "../lock/acquire_lock.ts";
+import { ErasableTerminalLine } from "../../base/terminal/progress_line.ts";
+import type { AcquireLockOptions, WaitingStatus } from "../lock/acquire_lock.ts";
 import { describeLockHolders } from "../lock/lock_status.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 
@@ -17,10 +17,10 @@ export function showLockWait(
   name: string,
   { quiet, verbose }: LockWaitDisplayOptions,
   io: Io,
-): Disposable & { readonly options: Pick<AcquireOptions, "onWaiting" | "progressMs"> } {
-  if (quiet || (!ErasableLine.canShow(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };
-  if (ErasableLine.canShow(io)) {
-    const line = new ErasableLine(io);
+): Disposable & { readonly options: Pick<AcquireLockOptions, "onWaiting" | "progressMs"> } {
+  if (quiet || (!ErasableTerminalLine.canShow(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };
+  if (ErasableTerminalLine.canShow(io)) {
+    const line = new ErasableTerminalLine(io);
     const onWaiting = (waiting: WaitingStatus) => line.show(`baton: ${describeWait(name, waiting)}`);
     return { options: { onWaiting, progressMs }, [Symbol.dispose]: () => line[Symbol.dispose]() };
   }

@@ -7,7 +7,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import type { WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
-import type { GrantClaim } from "./grant_claim.ts";
+import type { LockGrantClaim } from "./grant_claim.ts";
 import {
   type CommonLockContenderOptions,
   type GrantedLockContender,
@@ -19,11 +19,11 @@ import { type HolderInfo, type HolderRevocation, unknownHolder } from "../nodes/
 import type { LockMode } from "../../base/process/lease.ts";
 import {
   type AcquisitionSteps,
-  type LeaveReason,
+  type QueueLeaveReason,
   runAcquisition,
   sessionTimeoutMsMin,
   waitForFreshSessionLease,
-  withinLeaveTime,
+  withinQueueLeaveTime,
 } from "../nodes/session_waits.ts";
 import { describeLock, type LockStatus, lockStatus } from "./lock_status.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
@@ -57,7 +57,7 @@ export interface CommonAcquireLockOptions {
   readonly clock?: Clock;
 }
 
-export interface AcquireOptions extends CommonAcquireLockOptions {
+export interface AcquireLockOptions extends CommonAcquireLockOptions {
   readonly limit?: number;
   /** Place in the order of the queue, from 0 (served first) to 999; 100 when left out. */
   readonly priority?: number;
@@ -68,7 +68,7 @@ export interface AcquireOptions extends CommonAcquireLockOptions {
   readonly state?: LockStateCodec;
   readonly isNew?: boolean;
   /** Made in the same transaction as the grant. `acquireLock` rejects with what the claim throws. */
-  readonly claim?: GrantClaim;
+  readonly claim?: LockGrantClaim;
 }
 
 export interface WaitingStatus {
@@ -118,7 +118,7 @@ export interface LockProtocol {
 export async function acquireLock(
   zk: ZooKeeper,
   name: string,
-  options: AcquireOptions = {},
+  options: AcquireLockOptions = {},
 ): Promise<ZooKeeperLease> {
   const { limit = 1, priority = 100, isNew = false, state, claim } = options;
   if (!isLockLimit(limit)) {
@@ -229,7 +229,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
   }
 
   /** Returns a clause for the message about what stays on the servers, or "" if the contender has left in time. */
-  leave(why: LeaveReason): Promise<string> {
+  leave(why: QueueLeaveReason): Promise<string> {
     return this.#leaving ??= this.#leaveOnce(why);
   }
 
@@ -275,7 +275,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
   /** Reads the holders for the message and leaves the queue at the same time. The reads are sent first. */
   async #busyError(
     code: "LOCK_BUSY" | "LOCK_TIMEOUT",
-    { state, why }: { readonly state: string; readonly why: LeaveReason },
+    { state, why }: { readonly state: string; readonly why: QueueLeaveReason },
   ): Promise<BatonError> {
     const reading = this.#protocol.readStatus().catch(() => null);
     const [status, rest] = await Promise.all([this.#withinLeaveTime(why, reading), this.leave(why)]);
@@ -286,7 +286,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     return new BatonError(code, `${kind} "${this.#name}" ${state}: ${who}`);
   }
 
-  async #leaveOnce(why: LeaveReason): Promise<string> {
+  async #leaveOnce(why: QueueLeaveReason): Promise<string> {
     const { hasClaimed = false } = this.#contender;
     const left = await this.#withinLeaveTime(hasClaimed ? "claimed" : why, this.#contender.leave().then(() => ""));
     const { session } = this.#zk;
@@ -294,8 +294,8 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     return `; its session, with any node it has created, ends within ${formatDuration(session.timeoutMs)}`;
   }
 
-  #withinLeaveTime<T>(why: LeaveReason, work: Promise<T>): Promise<T | null> {
-    return withinLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
+  #withinLeaveTime<T>(why: QueueLeaveReason, work: Promise<T>): Promise<T | null> {
+    return withinQueueLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
   }
 
   #scheduleReport(): void {

@@ -1,7 +1,7 @@
 /** Breaks a lock: asks the holder to release it. With `force`, deletes the holder's node after the session timeout. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 import {
@@ -10,13 +10,13 @@ import {
   nameOfHolder,
   parseHolderNodeInfo,
 } from "../nodes/holder_info.ts";
-import type { AcquireOptions } from "./acquire_lock.ts";
+import type { AcquireLockOptions } from "./acquire_lock.ts";
 import { holderNodeName, parseContenderNode } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { type LockHolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
 import { deleteNodeIfThere, isServerRefusal, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 
-export interface BreakLockOptions extends Pick<AcquireOptions, "root" | "path" | "signal" | "clock"> {
+export interface BreakLockOptions extends Pick<AcquireLockOptions, "root" | "path" | "signal" | "clock"> {
   /** Whether to delete the holder's node after its session timeout. The holder's command may still run then. */
   readonly force?: boolean;
   /** Time to wait for the release when `force` is false, in milliseconds; 0 when left out. */
@@ -145,7 +145,7 @@ async function isGoneWithin(
     throwIfAborted(signal);
     const leftMs = deadlineMs - clock.now();
     if (leftMs <= 0) return false;
-    using _wakers = new TaskScope(clock.startTimer(leftMs, event.set), onAbort(signal, event.set));
+    using _wakers = new CleanupScope(clock.startTimer(leftMs, event.set), onAbort(signal, event.set));
     await event.wait();
   }
 }

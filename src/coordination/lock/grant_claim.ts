@@ -5,7 +5,7 @@
 import type { MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 
 /** Decides what to claim together with the lock, and returns the requests that record the claim. */
-export interface GrantClaim {
+export interface LockGrantClaim {
   /** Called before a new node is queued. */
   queue(): void;
   /** Reads what the claim depends on. Called before each read of the lock, in the same packet. */

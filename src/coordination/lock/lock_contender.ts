@@ -5,15 +5,15 @@
  */
 import type { Acl, MultiRequest, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { type ArmedNodeWatch, SessionWaits } from "../nodes/session_waits.ts";
-import type { GrantClaim } from "./grant_claim.ts";
+import { type ArmedNodeWatch, ContenderWaits } from "../nodes/session_waits.ts";
+import type { LockGrantClaim } from "./grant_claim.ts";
 import {
   createContainerRequest,
-  createMemberNode,
+  createContenderNode,
   createParentNodes,
   type MissingContainers,
 } from "../nodes/create_nodes.ts";
@@ -34,10 +34,10 @@ import {
 import {
   freePermitSlot,
   isCompatibleLockMode,
-  isSettledQueuePosition,
   type LockQueuePosition,
   lockQueuePosition,
   lockRequestAfterGrantChange,
+  mayActAfterLostResponse,
   type OutrankedLockGrants,
 } from "./queue_position.ts";
 
@@ -60,7 +60,7 @@ interface ContenderOptions extends CommonLockContenderOptions {
   /** True when the caller expects the lock's nodes to be missing. */
   readonly isNew?: boolean;
   /** Made in the same transaction as the grant, which is then never requested in advance. */
-  readonly claim?: GrantClaim | undefined;
+  readonly claim?: LockGrantClaim | undefined;
 }
 
 export interface GrantedLockContender {
@@ -107,7 +107,7 @@ export class LockQueueContender {
   readonly #zk: ZooKeeper;
   readonly #options: ContenderOptions;
   readonly #state: LockStateCodec;
-  readonly #waits: SessionWaits;
+  readonly #waits: ContenderWaits;
   #guid = "";
   /** Name of this contender's queue node; null until a response has contained it. */
   #node: string | null = null;
@@ -124,7 +124,7 @@ export class LockQueueContender {
     this.#zk = zk;
     this.#options = options;
     this.#state = options.state ?? lockLimitStateCodec;
-    this.#waits = new SessionWaits(zk.session, options.clock);
+    this.#waits = new ContenderWaits(zk.session, options.clock);
     if (options.isNew === true) this.#missing = "outer";
   }
 
@@ -221,7 +221,7 @@ export class LockQueueContender {
       // node.
       const parents = this.#missing === "parents" ? createParentNodes(this.#zk, path.lock, acl) : Promise.resolve();
       parents.catch(() => {}); // awaited below, if the node was not created
-      const creating = createMemberNode(this.#zk, { missing: this.#missing, containers, prefix, acl, data });
+      const creating = createContenderNode(this.#zk, { missing: this.#missing, containers, prefix, acl, data });
       const reading = this.#readLock();
       reading.catch(() => {}); // awaited below, unless the creation has failed
       const created = await creating;
@@ -240,7 +240,7 @@ export class LockQueueContender {
     const { mode, path, claim } = this.#options;
     const hasAsked = this.#requestedGrant !== null || claim !== undefined;
     const isEnough = (view: LockView | null) =>
-      view !== null && isSettledQueuePosition(this.#positionIn(view), { mode, grants: view.grants, hasAsked });
+      view !== null && mayActAfterLostResponse(this.#positionIn(view), { mode, grants: view.grants, hasAsked });
     const view = await readWriteOutcome(this.#zk, path.lock, () => this.#readLock(), isEnough);
     return { do: "decide", view, armed: null };
   }
@@ -445,7 +445,7 @@ export class LockQueueContender {
 
   /** Waits until no older grant is left. Meanwhile the session keeps its lease as if it held the lock. */
   async #awaitOlder({ own, others, following }: AwaitOlder): Promise<ContenderStep> {
-    using _lease = new TaskScope(this.#zk.session.guard());
+    using _lease = new CleanupScope(this.#zk.session.guard());
     for (let next: Promise<FollowedGrants> | null = following; !this.#waits.isStopped; next = null) {
       const { armed, grants } = await (next ?? this.#followGrants(own, others));
       if (grants.own === null) return readOnly; // the grant was withdrawn, or deleted by force

@@ -94,7 +94,7 @@ export function lockQueuePosition(view: LockQueueView): LockQueuePosition {
  * contender that has not asked for a grant may ask, because that request checks the version. A contender with the only
  * grant holds the lock. A wait needs a server that does not lag.
  */
-export function isSettledQueuePosition(
+export function mayActAfterLostResponse(
   position: LockQueuePosition,
   { mode, grants, hasAsked }: {
     readonly mode: LockMode;

@@ -13,7 +13,7 @@ import { isServerRefusal, nullIfRefused } from "./node_requests.ts";
  */
 export type MissingContainers = "nothing" | "inner" | "outer" | "parents";
 
-export interface CreateMemberNodeOptions {
+export interface CreateContenderNodeOptions {
   readonly missing: MissingContainers;
   /** The requests that create the outer and the inner container. */
   readonly containers: readonly [MultiRequest, MultiRequest];
@@ -28,9 +28,9 @@ export interface CreateMemberNodeOptions {
  * of the new node. If other nodes are missing than `missing` says, creates nothing and returns what is missing, for the
  * next try.
  */
-export async function createMemberNode(
+export async function createContenderNode(
   zk: ZooKeeper,
-  { missing, containers, prefix, data, acl }: CreateMemberNodeOptions,
+  { missing, containers, prefix, data, acl }: CreateContenderNodeOptions,
 ): Promise<{ readonly node: string } | { readonly missing: MissingContainers }> {
   for (const { path } of containers) zk.usesContainer?.(path);
   try {

@@ -3,7 +3,7 @@
  */
 import type { NodeReadOptions, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
-import { resultWithin, sleep } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull, sleep } from "../../base/support/deadline.ts";
 import { readNodesOnChange } from "./read_nodes_on_change.ts";
 import { isServerRefusal, nullIfNoNode } from "./node_requests.ts";
 import { replaceZooKeeperCalls } from "./replaced_calls.ts";
@@ -41,7 +41,7 @@ export function followNodeReads<T>(
     signal,
     clock,
     async pause(event, tookMs) {
-      await resultWithin(clock, everyMs, event.wait());
+      await resultInTimeOrNull(clock, everyMs, event.wait());
       await sleep(clock, Math.max(gatherMs, restMsAfterNodeRead(tookMs)), signal).catch(() => {});
     },
   });

@@ -9,7 +9,7 @@ import type { LockPath } from "./node_paths.ts";
 export const interopRecipes = ["curator", "curator-rw", "kazoo"] as const;
 export type InteropRecipe = typeof interopRecipes[number];
 
-export interface InteropNode {
+export interface InteropContenderNode {
   readonly name: string;
   /** True for a reader: other readers may hold at the same time. */
   readonly isShared: boolean;
@@ -68,7 +68,7 @@ export function interopNodeNaming(recipe: InteropRecipe): NodeNaming {
 }
 
 /** Returns null for a name that the recipe does not write. */
-export function parseInteropNode(recipe: InteropRecipe, name: string): InteropNode | null {
+export function parseInteropNode(recipe: InteropRecipe, name: string): InteropContenderNode | null {
   const naming = interopNodeNaming(recipe);
   const [, front, sequence] = naming.pattern.exec(name) ?? [];
   if (front === undefined || sequence === undefined) return null;

@@ -4,7 +4,7 @@ import { type HolderNodeInfo, nameOfHolder } from "./holder_info.ts";
 
 type Participant = HolderNodeInfo & Pick<HolderRow, "id" | "mode"> & { readonly sessionId: bigint | null };
 
-export function participantRow(one: Participant): Omit<WaiterRow, "place" | "priority"> {
+export function holderOrWaiterRow(one: Participant): Omit<WaiterRow, "place" | "priority"> {
   return {
     id: one.id,
     mode: one.mode,

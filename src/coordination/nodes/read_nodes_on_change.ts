@@ -1,6 +1,6 @@
 /** Reads nodes again whenever they may have changed, until a signal aborts or the session ends. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { abortable, onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort, rejectOnAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 import { retryOnConnectionLoss } from "./node_requests.ts";
@@ -28,7 +28,7 @@ export async function* readNodesOnChange<T>(
   let event = new OneTimeEvent();
   const wake = () => event.set();
   let connections = session.connections;
-  using _wakers = new TaskScope(
+  using _wakers = new CleanupScope(
     onAbort(signal, wake),
     onAbort(session.ended, wake),
     // A watch that the client has armed again after a reconnect may miss changes, so read again.
@@ -45,7 +45,7 @@ export async function* readNodesOnChange<T>(
         event = new OneTimeEvent();
         connections = session.connections;
         startMs = clock.now();
-        return abortable(read(wake), signal);
+        return rejectOnAbort(read(wake), signal);
       }, { clock, limitMs: Infinity, signal });
     } catch (thrown) {
       if (signal?.aborted) return;

@@ -5,10 +5,10 @@
 import type { ZooKeeperSession } from "../../protocols/zookeeper/zookeeper.ts";
 import { steadyLeaseMs } from "../../protocols/zookeeper/session_timing.ts";
 import { BatonError } from "../../base/errors.ts";
-import { abortable, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort, rejectOnAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { resultWithin, startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull, startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 import { isServerRefusal, isTransientFailure } from "./node_requests.ts";
 
@@ -19,7 +19,7 @@ export interface ArmedNodeWatch {
 }
 
 /** The waits of one contender, for a watch or for a pause. `stop` ends all of them. */
-export class SessionWaits {
+export class ContenderWaits {
   readonly #session: ZooKeeperSession;
   readonly #clock: Clock;
   #isStopped = false;
@@ -94,7 +94,7 @@ export class SessionWaits {
   async pause(failures: number): Promise<void> {
     const event = new OneTimeEvent();
     if (!this.#isStopped) this.#event = event;
-    await resultWithin(this.#clock, backoffMs(failures, requestBackoff), event.wait());
+    await resultInTimeOrNull(this.#clock, backoffMs(failures, requestBackoff), event.wait());
   }
 }
 
@@ -104,18 +104,22 @@ export class SessionWaits {
  */
 const leaveMsMax = { stopped: 600, late: 300, responded: 1000, claimed: 3000 } as const;
 
-export type LeaveReason = keyof typeof leaveMsMax;
+export type QueueLeaveReason = keyof typeof leaveMsMax;
 
 /**
  * Waits for `work`. Returns null if `work` takes longer than the leave time; `work` then continues until the session
  * ends.
  */
-export async function withinLeaveTime<T>(
-  { session, clock, why }: { readonly session: ZooKeeperSession; readonly clock: Clock; readonly why: LeaveReason },
+export async function withinQueueLeaveTime<T>(
+  { session, clock, why }: {
+    readonly session: ZooKeeperSession;
+    readonly clock: Clock;
+    readonly why: QueueLeaveReason;
+  },
   work: Promise<T>,
 ): Promise<T | null> {
   // No response can arrive without a connection.
-  return await resultWithin(clock, session.state === "connected" ? leaveMsMax[why] : 0, work);
+  return await resultInTimeOrNull(clock, session.state === "connected" ? leaveMsMax[why] : 0, work);
 }
 
 /**
@@ -136,7 +140,7 @@ export async function waitForFreshSessionLease(session: ZooKeeperSession, { cloc
   if (isProven()) return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const why = `no server has responded for ${session.timeoutMs} ms, and the session may have ended`;
-  using _ends = new TaskScope(
+  using _ends = new CleanupScope(
     session.guard(),
     session.subscribe(() => isProven() && resolve()),
     onAbort(signal, reject),
@@ -158,7 +162,7 @@ export interface AcquisitionSteps<Outcome, Held> {
   /** Called when the wait ends. Throws the error, or returns what was acquired at the same moment. */
   timeOut(timeout: WaitTimeout): Promise<Held>;
   /** Leaves the queue or barrier, or gives back what was acquired. Only the first call has an effect. */
-  leave(why: LeaveReason): Promise<unknown>;
+  leave(why: QueueLeaveReason): Promise<unknown>;
   /** Returns the error for the end of the session, which caused the failure `cause`. */
   sessionEndedError(reason: unknown, cause: unknown): unknown;
 }
@@ -166,7 +170,8 @@ export interface AcquisitionSteps<Outcome, Held> {
 /**
  * Runs `steps` until they have acquired what they want, the wait or the session ends, or the signal aborts. Rejects
  * CONFIG if the session timeout is too short. Rejects with what `steps` throw, after leaving or trying to leave for as
- * long as the `LeaveReason` allows. A signal of `startCallDeadline` limits the larger call that contains this call.
+ * long as the `QueueLeaveReason` allows. A signal of `startCallDeadline` limits the larger call that contains this
+ * call.
  */
 export async function runAcquisition<Outcome, Held>(
   steps: AcquisitionSteps<Outcome, Held>,
@@ -186,15 +191,15 @@ export async function runAcquisition<Outcome, Held>(
   }
   const stop = new AbortController();
   using limit = startCallDeadline(clock, waitMs, { sinceMs: startedMs });
-  using _ends = new TaskScope(
+  using _ends = new CleanupScope(
     onAbort(signal, (reason) => stop.abort(reason)),
     onAbort(session.ended, (reason) => stop.abort(reason)),
     onAbort(limit.signal, (reason) => stop.abort(reason)),
   );
-  let leaveReason: LeaveReason = "responded";
+  let leaveReason: QueueLeaveReason = "responded";
   try {
     try {
-      const outcome = await abortable(steps.run(), stop.signal);
+      const outcome = await rejectOnAbort(steps.run(), stop.signal);
       // An outcome and a stop request may arrive in the same turn of the event loop. The stop request wins.
       throwIfAborted(stop.signal);
       return await steps.take(outcome, stop.signal);

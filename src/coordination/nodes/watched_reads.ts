@@ -21,7 +21,7 @@ interface ChildList {
   readonly stat: Stat;
 }
 
-export class WatchedNodeReads {
+export class NodeReadCache {
   /** The same client, except that `getData` and `getChildren` return what is kept, and `sync` does nothing. */
   readonly client: ZooKeeper;
   readonly #zk: ZooKeeper;

@@ -5,9 +5,9 @@
  */
 import type { MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { resultWithin } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { printable } from "../../base/support/text.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 import { formatHolderNodeInfo, type HolderRevocation, parseHolderNodeInfo } from "./holder_info.ts";
@@ -70,7 +70,7 @@ export class ZooKeeperLease implements Lease {
   readonly #parseRevocation: (data: Uint8Array) => HolderRevocation | null;
   readonly #lost = new AbortController();
   readonly #changes = new ListenerSet();
-  readonly #subscriptions = new TaskScope();
+  readonly #subscriptions = new CleanupScope();
   #cancelEnd: () => void = () => {};
   #unguard: () => void = () => {};
   #isUsed = true;
@@ -204,7 +204,7 @@ export class ZooKeeperLease implements Lease {
     // The caller gets an error after half the session timeout. The deletion goes on, because otherwise the lock would
     // stay taken while the session lives.
     const deleted = deleting.then(() => true);
-    if (await resultWithin(this.#clock, this.sessionTimeoutMs / 2, deleted) !== null) return;
+    if (await resultInTimeOrNull(this.#clock, this.sessionTimeoutMs / 2, deleted) !== null) return;
     throw new BatonError(
       "OUTCOME_UNKNOWN",
       `The release of ${this.#kind} "${this.name}" is not confirmed: no server responded within ` +

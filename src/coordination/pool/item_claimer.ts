@@ -5,14 +5,14 @@
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
+import { acquireLock, type AcquireLockOptions } from "../lock/acquire_lock.ts";
 import { holderNodeName } from "../lock/lock_nodes.ts";
 import { acquireUncontendedLock, type RequestsWithLockGrant } from "../lock/uncontended_lock.ts";
 import type { PoolItemRecords } from "./item_records.ts";
 import type { PoolWorkList } from "./work_list.ts";
 import type { ItemResultStore } from "./item_result_store.ts";
 import { itemLockName } from "./pool_path.ts";
-import type { PoolContext } from "./pool_run_options.ts";
+import type { PoolRunContext } from "./pool_run_options.ts";
 import { readAfterSync, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
@@ -23,7 +23,7 @@ export interface ClaimedPoolItem {
   readonly undo: MultiRequest;
 }
 
-interface PoolItemClaimerOptions extends PoolContext {
+interface PoolItemClaimerOptions extends PoolRunContext {
   readonly workList: PoolWorkList;
   /** Null if results are not kept. */
   readonly resultStore: ItemResultStore | null;
@@ -214,7 +214,7 @@ export class PoolItemClaimer {
     }
   }
 
-  async #acquire(name: string, options: AcquireOptions): Promise<ZooKeeperLease | null> {
+  async #acquire(name: string, options: AcquireLockOptions): Promise<ZooKeeperLease | null> {
     try {
       return await acquireLock(this.#zk, name, { ...options, wait: "none" });
     } catch (thrown) {

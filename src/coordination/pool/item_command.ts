@@ -24,7 +24,7 @@ export function commandForItem(
 }
 
 /** Returns whether the program's name contains the item. If so, a missing program affects only its own item. */
-export function namesProgramByItem([program]: readonly [string, ...string[]]): boolean {
+export function isProgramNamedByItem([program]: readonly [string, ...string[]]): boolean {
   return /\{(item)?\}/.test(program);
 }
 

@@ -33,7 +33,7 @@ export function parseItemRecord(data: Uint8Array, mzxid: bigint): PoolItemRecord
  * Returns whether a list that was requested at `listedAt` is valid for an item. The caller holds the item's lock. If
  * the item ended later, or at an unknown time, the list may be too old.
  */
-export function isItemListValid(record: PoolItemRecord, listedAt: bigint): boolean {
+export function isListValidForItem(record: PoolItemRecord, listedAt: bigint): boolean {
   return record.state === "ended" && record.zxid < listedAt;
 }
 
@@ -49,7 +49,7 @@ export function isDoneInSharedList(record: PoolItemRecord, startedAt: bigint): b
  * Returns whether a list still needs the record. `oldest` is the start of the oldest list in use; null if no list is.
  */
 export function isItemRecordNeeded(record: PoolItemRecord, oldest: bigint | null): boolean {
-  return record.state === "running" || (oldest !== null && !isItemListValid(record, oldest));
+  return record.state === "running" || (oldest !== null && !isListValidForItem(record, oldest));
 }
 
 const listPrefix = "list-";
@@ -58,6 +58,6 @@ const listPrefix = "list-";
 export const itemListNodeName = (guid: string): string => `${listPrefix}${guid}`;
 
 /** Returns the list nodes of other runs among the names of the children of `runs`. */
-export function findOtherItemLists(names: readonly string[], guid: string): string[] {
+export function findOtherRunsListNodes(names: readonly string[], guid: string): string[] {
   return names.filter((name) => name.startsWith(listPrefix) && name !== itemListNodeName(guid));
 }

@@ -18,12 +18,12 @@ import {
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import {
-  findOtherItemLists,
+  findOtherRunsListNodes,
   formatEndedItemRecord,
   formatRunningItemRecord,
   isDoneInSharedList,
-  isItemListValid,
   isItemRecordNeeded,
+  isListValidForItem,
   itemListNodeName,
   parseItemRecord,
   type PoolItemRecord,
@@ -32,7 +32,7 @@ import { type PoolItemNode, PoolItemTree } from "./item_tree.ts";
 import { SharedPoolList } from "./shared_list.ts";
 import type { PoolPath } from "./pool_path.ts";
 import { newGuid } from "../../base/support/guid.ts";
-import { withinLeaveTime } from "../nodes/session_waits.ts";
+import { withinQueueLeaveTime } from "../nodes/session_waits.ts";
 
 /**
  * How often a transaction is tried. It can fail because the server and other runs create and remove nodes meanwhile.
@@ -135,7 +135,7 @@ export class PoolItemRecords {
     const { startedAt } = this.shared;
     if (startedAt !== null) return !isDoneInSharedList(record, startedAt);
     const { listedAt } = this.lists;
-    return listedAt === null || isItemListValid(record, listedAt);
+    return listedAt === null || isListValidForItem(record, listedAt);
   }
 
   /**
@@ -350,11 +350,11 @@ class PoolLists {
       clock: this.#clock,
     });
     const within = { session: this.#zk.session, clock: this.#clock, why: "responded" } as const;
-    await withinLeaveTime(within, deleting.catch(() => {})); // otherwise the list ends with the session
+    await withinQueueLeaveTime(within, deleting.catch(() => {})); // otherwise the list ends with the session
   }
 
   async #otherLists(): Promise<string[]> {
-    return findOtherItemLists(await readChildNames(this.#zk, this.#runs), this.#guid);
+    return findOtherRunsListNodes(await readChildNames(this.#zk, this.#runs), this.#guid);
   }
 
   async #hasOthers(): Promise<boolean> {

@@ -13,7 +13,7 @@ interface AnnouncedRun {
   readonly sequence: number | null;
 }
 
-export type PoolAdmission =
+export type PoolAdmissionDecision =
   | { readonly kind: "admitted" }
   /** This run must not start. `by` is the node of an earlier run with other settings. */
   | { readonly kind: "refused"; readonly by: string }
@@ -31,12 +31,12 @@ export function poolRunNodePrefix(settingsHash: string, guid: string): string {
   return `${settingsHash}-${guid}-`;
 }
 
-export function parseRunSettingsHash(name: string): string | null {
+export function parsePoolRunSettingsHash(name: string): string | null {
   return parseRun(name)?.settingsHash ?? null;
 }
 
 /** Decides for the run with this `guid`. `names` are the children of `runs`. */
-export function decidePoolAdmission(names: readonly string[], guid: string): PoolAdmission {
+export function decidePoolAdmission(names: readonly string[], guid: string): PoolAdmissionDecision {
   const runs = names.map(parseRun).filter((run) => run !== null);
   const own = runs.find((run) => run.guid === guid);
   if (own === undefined) return { kind: "gone" };

@@ -2,20 +2,20 @@
 import { setImmediate } from "node:timers";
 import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import type { JobTable } from "../../base/process/proc/job_table.ts";
-import { LeaseNote } from "../../base/process/supervise/lease_note.ts";
+import { LeaseNoteFile } from "../../base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../base/process/libc.ts";
 import type { PreparedChild, SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
 import type { CommandGuard } from "../../base/process/guard/guard.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "./pool_run_options.ts";
-import { abortable } from "../../base/support/abort.ts";
+import { rejectOnAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { CoordinationServers } from "../connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../base/exit_codes.ts";
 import { commandEnvironment, type CommandRunOptions, toSuperviseOptions } from "../job/leased_command.ts";
 import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
-import { commandForItem, namesProgramByItem } from "./item_command.ts";
+import { commandForItem, isProgramNamedByItem } from "./item_command.ts";
 import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
 import { itemQueryError, itemQueryTimeoutMessage, readPoolItemText } from "./pool_source.ts";
@@ -73,7 +73,7 @@ interface LeasedCommand {
 
 interface PreparedCommand {
   readonly child: Pick<PreparedChild, "run" | "drop">;
-  readonly note: LeaseNote | null;
+  readonly note: LeaseNoteFile | null;
 }
 
 interface SupervisedEnd {
@@ -174,7 +174,7 @@ export class PoolCommandRunner {
     if (outcome.kind === "breach") throw new BatonError("FENCE_BREACH", ending?.message ?? "");
     if (stop.aborted && !isWell) throw stop.reason;
     // All processes of the query are dead. If another process keeps the pipe open, a signal ends this wait.
-    const text = await abortable(reading, stop);
+    const text = await rejectOnAbort(reading, stop);
     if (isWell) return text;
     if (component.lost.aborted) throw component.lost.reason;
     // The query is stopped before the lease ends, so the lease has not yet reported the loss.
@@ -218,7 +218,7 @@ export class PoolCommandRunner {
   ): Promise<PreparedCommand> {
     const { report: { io }, clock, signals, guard, beside, place, prepare } = this.#context;
     const { values } = this.#options;
-    const note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
+    const note = LeaseNoteFile.open(lease, { clock, libc: await loadLibc() });
     const facts = { leases: [itemLease], waitedMs: itemLease.waitedMs, place, note, passAuth: values.passAuth };
     const options = toSuperviseOptions(
       { ...this.#options, command, item: pool?.item, values: { ...values, foreground: false, maxHold: maxHoldMs } },
@@ -266,7 +266,7 @@ export class PoolCommandRunner {
       result: "failed",
       what: how,
       mayRetry: isOwn || outcome.kind === "time_limit",
-      stopsPool: outcome.kind === "breach" || (cannotStart && !namesProgramByItem(command)),
+      stopsPool: outcome.kind === "breach" || (cannotStart && !isProgramNamedByItem(command)),
       keepsLock: outcome.kind === "breach",
     };
   }

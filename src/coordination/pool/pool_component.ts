@@ -4,16 +4,16 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { nameOfHolder } from "../nodes/holder_info.ts";
-import { withinLeaveTime } from "../nodes/session_waits.ts";
+import { withinQueueLeaveTime } from "../nodes/session_waits.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
 import { describeLock, type LockStatus, lockStatus } from "../lock/lock_status.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
-import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
+import type { PoolRunContext, PoolRunOptions } from "./pool_run_options.ts";
 
-interface LockPoolComponentOptions extends PoolContext, Pick<PoolRunOptions, "wait"> {
+interface LockPoolComponentOptions extends PoolRunContext, Pick<PoolRunOptions, "wait"> {
   readonly signal: AbortSignal;
   /** Aborts if no server responded in time, and at the end of a `wait` in milliseconds. */
   readonly limit: AbortSignal;
@@ -39,7 +39,7 @@ export async function lockPoolComponent(
     isChoosing = isChoosingItems(seen); // a server has responded, so the limit of the wait changes
     if (!isChoosing) end.abort(new BatonError("LOCK_BUSY", describePoolBusy(component, seen)));
   };
-  using _ends = new TaskScope(
+  using _ends = new CleanupScope(
     onAbort(signal, (reason) => end.abort(reason)),
     onAbort(limit, (reason) => isChoosing || end.abort(reason)),
   );
@@ -60,7 +60,7 @@ export async function lockPoolComponent(
     if (signal.aborted || !isPoolBusyError(thrown) || thrown === end.signal.reason) throw thrown;
     const isLate = thrown.code === "LOCK_TIMEOUT";
     const asked = { session, clock: options.clock, why: "responded" } as const;
-    const status = isLate ? seen : await withinLeaveTime(asked, readStatus().catch(() => null));
+    const status = isLate ? seen : await withinQueueLeaveTime(asked, readStatus().catch(() => null));
     if (status === null || !isChoosingItems(status)) throw thrown;
     const [holder] = status.holders;
     const by = holder === undefined ? "" : `: ${nameOfHolder(holder)}`;

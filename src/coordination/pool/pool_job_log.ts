@@ -4,7 +4,7 @@
  */
 import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
-import { BatonError, errorMessage, errorReason } from "../../base/errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../base/errors.ts";
 import { shellQuoteIfNeeded } from "../../base/terminal/shell_quote.ts";
 import { openOutputFile } from "../../base/support/open_output.ts";
 import { OutputChannel } from "../../base/terminal/io.ts";
@@ -40,7 +40,9 @@ export class PoolJobLog implements Disposable {
       this.#output = new OutputChannel(this.#fd);
       if (!appends || fstatSync(this.#fd).size === 0) this.#output.write(`${columns.join("\t")}\n`);
     } catch (cause) {
-      throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${errorReason(cause)}`, { cause });
+      throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${systemCallErrorReason(cause)}`, {
+        cause,
+      });
     }
   }
 

@@ -4,17 +4,17 @@
  * proves that this is sufficient.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { abortable, throwIfAborted } from "../../base/support/abort.ts";
+import { rejectOnAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import {
   createContainerRequest,
-  createMemberNode,
+  createContenderNode,
   createParentNodes,
   type MissingContainers,
 } from "../nodes/create_nodes.ts";
-import { withinLeaveTime } from "../nodes/session_waits.ts";
+import { withinQueueLeaveTime } from "../nodes/session_waits.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import {
   deleteNodeIfThere,
@@ -25,7 +25,7 @@ import {
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import { decidePoolAdmission, poolRunNodePrefix } from "./pool_admission.ts";
-import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
+import type { PoolRunContext, PoolRunOptions } from "./pool_run_options.ts";
 import {
   formatPoolRunInfo,
   parsePoolRunInfo,
@@ -34,7 +34,7 @@ import {
   type SharedPoolSettings,
 } from "./shared_pool_settings.ts";
 
-type PoolMembershipOptions = PoolContext & Pick<PoolRunOptions, "total">;
+type PoolMembershipOptions = PoolRunContext & Pick<PoolRunOptions, "total">;
 
 /** How often parents are created without a pause, although other runs and the server remove them. */
 const triesWithoutPause = 5;
@@ -68,7 +68,7 @@ export class PoolMembership {
   async joinDuring<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>, signal: AbortSignal): Promise<L> {
     const acquiring = acquire(this.#refused.signal);
     this.#admitted ??= this.#join(signal);
-    const [lease, entered] = await Promise.allSettled([acquiring, abortable(this.#admitted, signal)]);
+    const [lease, entered] = await Promise.allSettled([acquiring, rejectOnAbort(this.#admitted, signal)]);
     if (entered.status === "fulfilled") {
       if (lease.status === "fulfilled") return lease.value;
       throw lease.reason;
@@ -88,7 +88,7 @@ export class PoolMembership {
     if (this.#admitted === null) return;
     const leaving = this.#admitted.catch(() => {}).then(() => this.#leave());
     // If no server responds, the node ends with the session.
-    await withinLeaveTime({ session, clock, why: "responded" }, leaving.catch(() => {}));
+    await withinQueueLeaveTime({ session, clock, why: "responded" }, leaving.catch(() => {}));
   }
 
   #join(signal: AbortSignal): Promise<void> {
@@ -160,9 +160,9 @@ export class PoolMembership {
     }
   }
 
-  #create(missing: MissingContainers): ReturnType<typeof createMemberNode> {
+  #create(missing: MissingContainers): ReturnType<typeof createContenderNode> {
     const { path, total, info, acl } = this.#options;
-    return createMemberNode(this.#zk, {
+    return createContenderNode(this.#zk, {
       missing,
       containers: [createContainerRequest(path.own, acl), createContainerRequest(path.runs, acl)],
       prefix: `${path.runs}/${poolRunNodePrefix(poolSettingsHash(path, total), this.#guid)}`,

@@ -13,14 +13,14 @@ import {
   lockPathAt,
 } from "../nodes/node_paths.ts";
 
-export interface PoolTemplates {
+export interface PoolPathTemplates {
   /** The template of the component's path, with `{root}` and `{component}`. */
   readonly component: string;
   /** The template of an item's path. It may also contain `{item}`, and `{1}` to `{9}` for the words of the item. */
   readonly item: string;
 }
 
-export const defaultPoolTemplates: PoolTemplates = {
+export const defaultPoolPathTemplates: PoolPathTemplates = {
   component: "{root}/locks/{component}",
   item: "{root}/locks/{component}%2F{item}",
 };
@@ -37,9 +37,9 @@ export interface PoolPath {
   readonly shared: string;
   /** The tree of records of items that run, or that ended while a list was in use. */
   readonly records: string;
-  readonly templates: PoolTemplates;
+  readonly templates: PoolPathTemplates;
   /** The templates after replacing everything except the item and the root. Equal paths give equal texts. */
-  readonly places: PoolTemplates;
+  readonly places: PoolPathTemplates;
   /** The tree of results of completed items. */
   readonly ended: string;
   /** The tree of results of failed items. */
@@ -61,9 +61,9 @@ export function itemLockName(component: string, item: string): string {
 /** Returns the paths of a pool. Throws USAGE for an invalid component, or CONFIG for an invalid template. */
 export function poolPath(
   component: string,
-  { root = defaultRootNode, templates = defaultPoolTemplates }: {
+  { root = defaultRootNode, templates = defaultPoolPathTemplates }: {
     readonly root?: string | undefined;
-    readonly templates?: PoolTemplates;
+    readonly templates?: PoolPathTemplates;
   } = {},
 ): PoolPath {
   const base = root === "/" ? "" : root;
@@ -124,7 +124,7 @@ export function checkPoolItems(path: PoolPath, items: readonly string[]): void {
 
 const isOfItem = (word: string): boolean => word === "item" || /^[1-9]$/.test(word);
 
-type TemplateKind = keyof PoolTemplates;
+type TemplateKind = keyof PoolPathTemplates;
 
 /** The placeholders of a template, for messages. */
 const words: Readonly<Record<TemplateKind, string>> = {

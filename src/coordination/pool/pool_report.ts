@@ -1,7 +1,7 @@
 /** Prints what a run of a pool does: progress on a terminal, a summary at the end, and the job log. */
 import type { Io } from "../../base/terminal/io.ts";
 import type { PoolItemEnd } from "./pool_run_options.ts";
-import type { PoolCounts } from "./work_list.ts";
+import type { PoolItemCounts } from "./work_list.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
@@ -37,7 +37,7 @@ export class PoolReport implements Disposable {
   readonly #startMs: number;
   readonly #progress: ProgressLine;
   readonly #failed: string[] = [];
-  #counts: PoolCounts | null = null;
+  #counts: PoolItemCounts | null = null;
   #isSummarized = false;
 
   constructor(options: PoolReportOptions, io: Io, { clock, jobLog }: {
@@ -97,7 +97,7 @@ export class PoolReport implements Disposable {
 /** `failed` are the names of the first failed items. */
 export function poolSummaryText(
   component: string,
-  { done, failed: failures, skipped, busy, remaining }: PoolCounts,
+  { done, failed: failures, skipped, busy, remaining }: PoolItemCounts,
   { failed, elapsedMs }: { readonly failed: readonly string[]; readonly elapsedMs: number },
 ): string {
   const names = failed.map((item) => printable(JSON.stringify(item))).join(", ");

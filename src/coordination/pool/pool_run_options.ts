@@ -3,15 +3,15 @@ import type { Acl } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import type { Lease } from "../../base/process/lease.ts";
-import type { AcquireOptions } from "../lock/acquire_lock.ts";
+import type { AcquireLockOptions } from "../lock/acquire_lock.ts";
 import type { PoolPath } from "./pool_path.ts";
-import type { PoolCounts } from "./work_list.ts";
+import type { PoolItemCounts } from "./work_list.ts";
 
 /**
  * How long a run waits for the component's lock, and with `loop` for a permit. With `whileChoosingMs`, the run waits
  * for the lock at most this long, and only while another call chooses items. It waits for a permit without a limit.
  */
-export type PoolWait = NonNullable<AcquireOptions["wait"]> | { readonly whileChoosingMs: number };
+export type PoolWaitLimits = NonNullable<AcquireLockOptions["wait"]> | { readonly whileChoosingMs: number };
 
 export interface PoolRunOptions {
   readonly path: PoolPath;
@@ -28,7 +28,7 @@ export interface PoolRunOptions {
    * while runs share the list.
    */
   readonly rememberMs: number | null;
-  readonly wait: PoolWait;
+  readonly wait: PoolWaitLimits;
   /** Returns the items in order. Called under the component's lock. */
   list(component: Lease): Promise<readonly string[]>;
   /**
@@ -57,7 +57,7 @@ export interface PoolRunOptions {
   readonly closesSession?: boolean;
 }
 
-export interface PoolContext extends Pick<PoolRunOptions, "path" | "clock" | "info"> {
+export interface PoolRunContext extends Pick<PoolRunOptions, "path" | "clock" | "info"> {
   readonly component: string;
   readonly acl: Acl[];
 }
@@ -65,7 +65,7 @@ export interface PoolContext extends Pick<PoolRunOptions, "path" | "clock" | "in
 export interface PoolItemEnd {
   readonly item: string;
   readonly result: "done" | "failed";
-  readonly counts: PoolCounts;
+  readonly counts: PoolItemCounts;
   /** How many items this run still has to process. */
   readonly left: number;
 }

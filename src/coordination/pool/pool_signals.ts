@@ -3,9 +3,9 @@
  * --drain, running commands do not get this first signal. Handlers stay installed until the end of the pool.
  */
 import type { SignalSource } from "../../base/process/supervise/signal_source.ts";
-import { TwoStageStop } from "../../base/process/supervise/two_stage_stop.ts";
+import { TwoStageStopListener } from "../../base/process/supervise/two_stage_stop.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope } from "../../base/support/abort.ts";
 
 const stopSignals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];
 const drained: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP"];
@@ -22,14 +22,14 @@ export class PoolSignals implements SignalSource, Disposable {
   readonly #drains: boolean;
   readonly #listeners = new Set<PoolSignalListener>();
   readonly #subscribed = new Set<NodeJS.Signals>();
-  readonly #stop: TwoStageStop;
-  readonly #subscriptions = new TaskScope();
+  readonly #stop: TwoStageStopListener;
+  readonly #subscriptions = new CleanupScope();
   #isForwarded = false;
 
   constructor(source: SignalSource, { drains, clock }: { readonly drains: boolean; readonly clock: Clock }) {
     this.#source = source;
     this.#drains = drains;
-    this.#stop = new TwoStageStop({ source, clock, signals: stopSignals }); // gets each signal before #onSignal
+    this.#stop = new TwoStageStopListener({ source, clock, signals: stopSignals }); // gets each signal before #onSignal
     this.hangUpIgnored = source.hangUpIgnored;
     this.#subscribe(stopSignals);
   }

@@ -2,9 +2,9 @@
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { wasStdinClosedAtStart } from "../../base/process/spawn/inherited_descriptors.ts";
-import { BatonError, errorReason } from "../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { parsePoolItems, poolItemsBytesMax, type PoolPath } from "./pool_path.ts";
-import { abortable } from "../../base/support/abort.ts";
+import { rejectOnAbort } from "../../base/support/abort.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { firstNonUtf8Line } from "../../base/support/text.ts";
 
@@ -33,11 +33,11 @@ export async function readPoolItems(
         const why = "it is closed; use </dev/null for an empty list";
         throw new BatonError("IO", `Cannot read the items from standard input: ${why}`);
       }
-      return items(await abortable(readPoolItemText(process.stdin, "standard input"), signal), "standard input");
+      return items(await rejectOnAbort(readPoolItemText(process.stdin, "standard input"), signal), "standard input");
     case "file":
       return items(
         readRegularFile(source.file) ??
-          await abortable(readPoolItemText(createReadStream(source.file), source.file), signal),
+          await rejectOnAbort(readPoolItemText(createReadStream(source.file), source.file), signal),
         source.file,
       );
     case "list":
@@ -79,7 +79,9 @@ export async function readPoolItemText(chunks: AsyncIterable<Uint8Array>, name: 
     }
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
-    throw new BatonError("IO", `Cannot read the items from ${name}: ${errorReason(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read the items from ${name}: ${systemCallErrorReason(thrown)}`, {
+      cause: thrown,
+    });
   }
   return decodePoolItemText(Buffer.concat(read), name);
 }

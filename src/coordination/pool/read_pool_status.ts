@@ -4,7 +4,7 @@ import { type LockHolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import { mapInBatches, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import { type ItemResult, ItemResultStore } from "./item_result_store.ts";
-import { parseRunSettingsHash } from "./pool_admission.ts";
+import { parsePoolRunSettingsHash } from "./pool_admission.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
 import { parsePoolRunInfo, type PoolRunInfo, poolSettingsHash } from "./shared_pool_settings.ts";
 
@@ -94,7 +94,7 @@ const termsMax = 16;
 /** Returns null if there is no run with other lock paths. */
 async function findConflictingRun(zk: ZooKeeper, path: PoolPath): Promise<PoolRunInfo | null> {
   const names = await readChildNames(zk, path.runs);
-  const runs = new Map(names.map((name) => [parseRunSettingsHash(name), name]));
+  const runs = new Map(names.map((name) => [parsePoolRunSettingsHash(name), name]));
   for (const [hash, name] of [...runs].slice(0, termsMax)) {
     const found = hash === null ? null : await nullIfNoNode(zk.getData(`${path.runs}/${name}`));
     const other = found === null ? null : parsePoolRunInfo(found.data);

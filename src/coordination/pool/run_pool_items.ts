@@ -11,18 +11,18 @@ import { OneTimeEvent } from "../../base/support/event.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { LeaseSet } from "../../base/process/lease_set.ts";
 import { PoolItemRecords } from "./item_records.ts";
-import { type PoolCounts, PoolWorkList } from "./work_list.ts";
+import { type PoolItemCounts, PoolWorkList } from "./work_list.ts";
 import { isPoolBusyError, lockPoolComponent } from "./pool_component.ts";
 import { type ItemResult, ItemResultStore } from "./item_result_store.ts";
 import { checkPoolItems } from "./pool_path.ts";
-import type { PoolContext, PoolJob, PoolJobEnd, PoolRunOptions, PreparedPoolJob } from "./pool_run_options.ts";
+import type { PoolJob, PoolJobEnd, PoolRunContext, PoolRunOptions, PreparedPoolJob } from "./pool_run_options.ts";
 import { PoolMembership } from "./pool_membership.ts";
 import { type ClaimedPoolItem, PoolItemClaimer, releaseUnstartedItem } from "./item_claimer.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isServerRefusal, isTransientFailure, retryOnConnectionLoss } from "../nodes/node_requests.ts";
-import { withinLeaveTime } from "../nodes/session_waits.ts";
-import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
+import { withinQueueLeaveTime } from "../nodes/session_waits.ts";
+import { acquireLock, type AcquireLockOptions } from "../lock/acquire_lock.ts";
 
 /** How long to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short jobs. */
 const aheadMsMax = 1000;
@@ -42,14 +42,14 @@ interface ClaimedAhead {
  * or LOCK_TIMEOUT if the component is locked, or with the reason of `stop` if it aborted before an item was started.
  * After an error while listing or claiming, rejects when the running items have ended.
  */
-export async function runPool(zk: ZooKeeper, component: string, options: PoolRunOptions): Promise<PoolCounts> {
+export async function runPool(zk: ZooKeeper, component: string, options: PoolRunOptions): Promise<PoolItemCounts> {
   const run = new PoolRun(zk, component, options);
   return await run.run();
 }
 
 class PoolRun {
   readonly #zk: ZooKeeper;
-  readonly #context: PoolContext;
+  readonly #context: PoolRunContext;
   readonly #options: PoolRunOptions;
   readonly #workList = new PoolWorkList();
   readonly #cleanup: PoolCleanup;
@@ -95,7 +95,7 @@ class PoolRun {
     });
   }
 
-  async run(): Promise<PoolCounts> {
+  async run(): Promise<PoolItemCounts> {
     const { stop } = this.#options;
     const off = onAbort(stop, () => this.#stopClaiming());
     try {
@@ -452,7 +452,7 @@ class PoolCleanup {
     const clock = this.#clock;
     const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearAllIfLast(), { clock });
     // If the time is over, another run deletes the rest.
-    await withinLeaveTime({ session, clock, why: "responded" }, clearing.catch(() => {}));
+    await withinQueueLeaveTime({ session, clock, why: "responded" }, clearing.catch(() => {}));
   }
 }
 
@@ -579,7 +579,7 @@ export class PoolPermits {
     return total === null || await this.#acquire(total, typeof wait === "object" ? "forever" : wait);
   }
 
-  async #acquire(total: number, wait: NonNullable<AcquireOptions["wait"]>): Promise<boolean> {
+  async #acquire(total: number, wait: NonNullable<AcquireLockOptions["wait"]>): Promise<boolean> {
     const { path, clock, info, acl, stop } = this.#options;
     await Promise.all(this.#takeLost().map((permit) => permit.release()));
     try {

@@ -16,7 +16,7 @@ import {
   readAfterOwnWrites,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
-import { withinLeaveTime } from "../nodes/session_waits.ts";
+import { withinQueueLeaveTime } from "../nodes/session_waits.ts";
 import type { PoolPath } from "./pool_path.ts";
 
 /** How often a transaction is tried, because other calls join and leave meanwhile. */
@@ -79,7 +79,7 @@ export class SharedPoolList {
     const deleting = () => deleteNodeIfThere(this.#zk, this.#ownNode);
     const leaving = retryOnConnectionLoss(this.#zk, deleting, { clock: this.#clock });
     const within = { session: this.#zk.session, clock: this.#clock, why: "responded" } as const;
-    return await withinLeaveTime(within, leaving.then(() => true, () => false)) ?? false;
+    return await withinQueueLeaveTime(within, leaving.then(() => true, () => false)) ?? false;
   }
 
   /** Returns the start of the list that calls share now; null if there is no list. */

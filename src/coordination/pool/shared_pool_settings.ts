@@ -6,11 +6,11 @@ import { BatonError } from "../../base/errors.ts";
 import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { printable } from "../../base/support/text.ts";
 import { type HolderInfo, nameOfHolder, parseHolderNodeInfo } from "../nodes/holder_info.ts";
-import type { PoolPath, PoolTemplates } from "./pool_path.ts";
+import type { PoolPath, PoolPathTemplates } from "./pool_path.ts";
 
 export interface SharedPoolSettings {
   /** The templates as configured, for messages. */
-  readonly templates: PoolTemplates;
+  readonly templates: PoolPathTemplates;
   /** Null if there is no limit. */
   readonly total: number | null;
 }
@@ -60,7 +60,7 @@ export function poolSettingsMismatchError(component: string, own: SharedPoolSett
   return new BatonError(isPlace ? "CONFIG" : "LIMIT_MISMATCH", message);
 }
 
-export function describePoolPathDifferences(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
+export function describePoolPathDifferences(own: PoolPathTemplates, shown: PoolPathTemplates): readonly string[] {
   return (["item", "component"] as const)
     .filter((which) => own[which] !== shown[which])
     .map((which) => `pool.${which}_path is "${own[which]}" here and "${shown[which]}" there`);

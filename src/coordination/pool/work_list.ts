@@ -1,6 +1,6 @@
 /** Keeps the states of the items of one run of a pool, and decides which item is tried next. Pure. */
 
-export interface PoolCounts {
+export interface PoolItemCounts {
   /** Items that this run has locked and started. */
   readonly claimed: number;
   readonly done: number;
@@ -123,7 +123,7 @@ export class PoolWorkList {
     return this.#waiting.size + this.#running.size;
   }
 
-  counts(): PoolCounts {
+  counts(): PoolItemCounts {
     return {
       ...this.#counts,
       busy: this.#busy.size + this.#endedSince.size,

@@ -1,5 +1,11 @@
 /** Settings of single commands that files and variables can set, in the sections `[keeper]` and `[pool]`. */
-import { flagSetting, insecureHelp, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
+import {
+  flagSetting,
+  insecureFlagHelp,
+  sectionSettingDeclarer,
+  setting,
+  type SettingTable,
+} from "../../base/config/setting.ts";
 import {
   choiceType,
   commandLineType,
@@ -11,8 +17,8 @@ import {
   toggleType,
 } from "../../base/config/value_types.ts";
 
-const keeper = settingsInSection("keeper.");
-const component = settingsInSection("pool.component.NAME.");
+const keeper = sectionSettingDeclarer("keeper.");
+const component = sectionSettingDeclarer("pool.component.NAME.");
 
 /** The maximum of --jobs, because each job is a process and a lock. */
 const poolJobsMax = 1000;
@@ -28,7 +34,7 @@ export const keeperSettings = {
     help: "addresses to listen on; one that other machines can reach needs --tls-cert or --insecure",
     unset: "a Unix socket in the data folder",
   }),
-  keeperInsecure: keeper("insecure", toggleType(), { group: "security", help: insecureHelp, default: false }),
+  keeperInsecure: keeper("insecure", toggleType(), { group: "security", help: insecureFlagHelp, default: false }),
   keeperTlsCert: keeper("tls.cert", textType("file"), {
     group: "security",
     help: "PEM file with the server certificate; turns on TLS for TCP connections",

@@ -4,11 +4,11 @@
  */
 import {
   flagSetting,
-  groupSettings,
+  putSettingsIntoGroup,
+  sectionSettingDeclarer,
   setting,
-  settingsInSection,
   type SettingTable,
-  toVariableName,
+  settingVariableName,
 } from "../../base/config/setting.ts";
 import {
   absolutePathType,
@@ -30,10 +30,10 @@ export const lockScopes = ["user", "machine", "cluster"] as const;
  */
 export type LockScope = (typeof lockScopes)[number];
 
-const topLevel = settingsInSection("");
-const lock = settingsInSection("lock.");
+const topLevel = sectionSettingDeclarer("");
+const lock = sectionSettingDeclarer("lock.");
 
-export const connectionSettings = groupSettings("connection", {
+export const connectionSettings = putSettingsIntoGroup("connection", {
   servers: topLevel("servers", textType("host:port,…[/chroot]"), {
     flag: "-z, --servers",
     basic: true,
@@ -156,7 +156,7 @@ export const lockSettings = {
 const dayMs = 24 * 3_600_000;
 
 /** Settings of the records that `baton history` shows. */
-export const historySettings = groupSettings("output", {
+export const historySettings = putSettingsIntoGroup("output", {
   history: setting(toggleType(), {
     flag: "--history",
     key: "history.enabled",
@@ -180,6 +180,6 @@ let secrets: readonly string[] | undefined;
 /** Returns the names of variables with secrets, which a command inherits only with --pass-auth. */
 export function connectionSecretVariables(): readonly string[] {
   return secrets ??= Object.values<SettingTable[string]>(connectionSettings).flatMap(({ key, secret }) =>
-    key !== undefined && secret === true ? [toVariableName(key)] : []
+    key !== undefined && secret === true ? [settingVariableName(key)] : []
   );
 }

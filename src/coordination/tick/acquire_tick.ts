@@ -1,14 +1,14 @@
 /** Takes a lock together with a tick of a schedule, or throws the reason why this call gets no tick. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { abortable } from "../../base/support/abort.ts";
+import { rejectOnAbort } from "../../base/support/abort.ts";
 import { sleep } from "../../base/support/deadline.ts";
-import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
+import { acquireLock, type AcquireLockOptions } from "../lock/acquire_lock.ts";
 import { lockPath } from "../nodes/node_paths.ts";
 import { describeLock, lockStatus } from "../lock/lock_status.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
-import { TickClaim, type TickEnd, type TickOptions } from "./tick_claim.ts";
-import { TickFoundBusy, TickIsNear } from "./tick_errors.ts";
+import { TickClaim, type TickCommandEnd, type TickOptions } from "./tick_claim.ts";
+import { LockBusyAtTickError, TickIsNearError } from "./tick_errors.ts";
 import type { TickAttempt } from "./tick_decision.ts";
 
 export interface LockLeaseWithTick {
@@ -18,7 +18,7 @@ export interface LockLeaseWithTick {
    * Records the end of the command and releases the lock. With null, the command was not started, and another call can
    * take the same try. Returns the reason if the end could not be written; then the lock is still held.
    */
-  end(end: TickEnd | null): Promise<string | null>;
+  end(end: TickCommandEnd | null): Promise<string | null>;
   /** Returns why the history has no record of this tick; null if the history has a record or will have one. */
   unrecorded(): string | null;
 }
@@ -38,9 +38,9 @@ const lookMs = 1000;
 export async function acquireTick(
   zk: ZooKeeper,
   name: string,
-  { tick, leavesEarly = false, ...options }: Omit<AcquireOptions, "claim" | "mode" | "limit"> & {
+  { tick, leavesEarly = false, ...options }: Omit<AcquireLockOptions, "claim" | "mode" | "limit"> & {
     readonly tick: TickOptions;
-    /** True: reject with TickIsNear instead of waiting for a tick that begins soon. */
+    /** True: reject with TickIsNearError instead of waiting for a tick that begins soon. */
     readonly leavesEarly?: boolean;
   },
 ): Promise<LockLeaseWithTick> {
@@ -49,7 +49,7 @@ export async function acquireTick(
   for (let tries = 0;; tries++) {
     const claim = new TickClaim(zk, name, tick);
     try {
-      await abortable(claim.checkDue(), signal); // safe to abort, because checkDue only reads
+      await rejectOnAbort(claim.checkDue(), signal); // safe to abort, because checkDue only reads
       const lease = await acquireLock(zk, name, {
         ...options,
         ...(tries === 0 ? {} : { sinceMs: tick.clock.now() }), // the time before the tick is not a wait for the servers
@@ -60,8 +60,8 @@ export async function acquireTick(
       if (run === null) throw new BatonError("INTERNAL", `Lock "${name}" was granted without a tick`);
       return { lease, run, end: (end) => claim.end(lease, end), unrecorded: () => claim.unrecorded };
     } catch (thrown) {
-      if (thrown instanceof TickFoundBusy) throw await busyError(zk, name, thrown, options.root);
-      if (!(thrown instanceof TickIsNear) || leavesEarly) throw thrown;
+      if (thrown instanceof LockBusyAtTickError) throw await busyError(zk, name, thrown, options.root);
+      if (!(thrown instanceof TickIsNearError) || leavesEarly) throw thrown;
       if (waits >= earlyTriesMax) throw new BatonError("TICK_NOT_DUE", `Lock "${name}" has no tick: ${thrown.message}`);
       if (await waitForTick(claim, thrown, tick, signal)) waits++;
     }
@@ -73,7 +73,7 @@ export async function acquireTick(
  */
 async function waitForTick(
   claim: TickClaim,
-  { waitMs }: TickIsNear,
+  { waitMs }: TickIsNearError,
   { clock }: TickOptions,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
@@ -83,11 +83,16 @@ async function waitForTick(
     await sleep(clock, Math.min(leftMs, lookMs), signal);
     if (leftMs <= lookMs) return true;
     // If no server responds, the call only waits for its tick.
-    if (await abortable(claim.mayRetry(), signal).catch(() => false)) return false;
+    if (await rejectOnAbort(claim.mayRetry(), signal).catch(() => false)) return false;
   }
 }
 
-async function busyError(zk: ZooKeeper, name: string, { tick }: TickFoundBusy, root?: string): Promise<BatonError> {
+async function busyError(
+  zk: ZooKeeper,
+  name: string,
+  { tick }: LockBusyAtTickError,
+  root?: string,
+): Promise<BatonError> {
   const status = await lockStatus(zk, name, { path: lockPath(name, root), detailsMax: 100 }).catch(() => null);
   const who = status === null ? "" : `: ${describeLock(status, { guid: "", nowMs: Date.now() })}`;
   return new BatonError("LOCK_BUSY", `Lock "${name}" is busy, and the tick ${tick} is recorded as skipped${who}`);

@@ -1,14 +1,14 @@
 /** Deletes unused schedules of a lock, so that status output no longer shows them as overdue. */
 import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { appendRecordsRequests, historyNodePath, historyShardOfPath, readHistoryHead } from "../history/history_log.ts";
+import { historyAppendRequests, historyNodePath, historyShardOfPath, readHistoryNode } from "../history/history_log.ts";
 import { emptyHistoryRecord, type HistoryRecord, lostHoldReason } from "../history/history_record.ts";
 import { createParentNodes } from "../nodes/create_nodes.ts";
 import { parseHolderNode } from "../lock/lock_nodes.ts";
 import { lockPath } from "../nodes/node_paths.ts";
 import { nullIfNoNode, nullIfRefused, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
 import { tickOverdueAfterMs } from "../../base/rows/schedule_row.ts";
-import { firstStoredTickAfter } from "./tick_report.ts";
+import { nextTickOfStoredSchedule } from "./tick_report.ts";
 import { parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 
 export interface ForgottenTickSchedule {
@@ -65,7 +65,7 @@ async function forgetSchedule(
     if (found === null) return null;
     const state = parseTickState(found.data, path);
     const { schedule, zone, uptoMs } = state;
-    const nextMs = firstStoredTickAfter(state, uptoMs);
+    const nextMs = nextTickOfStoredSchedule(state, uptoMs);
     known = { schedule, zone, uptoMs, nextMs };
     // A write of the same data gives the servers' time.
     const touched = await nullIfRefused(zk.setData(path, found.data, found.stat.version), "BADVERSION", "NONODE");
@@ -81,7 +81,7 @@ async function forgetSchedule(
     if (records.length > 0) await createParentNodes(zk, historyShardOfPath(history), acl);
     const recording: MultiRequest[] = records.length === 0
       ? []
-      : appendRecordsRequests(history, await readHistoryHead(zk, history), { records, acl, hasParent: true });
+      : historyAppendRequests(history, await readHistoryNode(zk, history), { records, acl, hasParent: true });
     const deleting = zk.multi([{ type: "delete", path, version: touched.version }, ...recording]);
     if (await nullIfRefused(deleting, "BADVERSION", "NONODE", "NODEEXISTS") !== null) return { ...known, stays: null };
   }

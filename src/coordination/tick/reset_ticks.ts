@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { nullIfNoNode, nullIfRefused, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
 import { formatTickState, parseTickState, tickSchedulesFolder } from "./tick_state.ts";
 
-export interface ResetTickSchedule {
+export interface TickScheduleResetResult {
   readonly schedule: string;
   readonly zone: string;
   readonly uptoMs: number;
@@ -18,13 +18,13 @@ const triesMax = 20;
  * Returns all schedules of a lock. A schedule that is settled up to a past time stays, because a later time would skip
  * ticks. Throws CONFIG for an unknown layout.
  */
-export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: string): Promise<ResetTickSchedule[]> {
+export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: string): Promise<TickScheduleResetResult[]> {
   const folder = tickSchedulesFolder(name, root);
   const ids = await readTwiceAtMost(zk, async () => {
     await zk.sync(folder);
     return await readChildNames(zk, folder);
   });
-  const results: ResetTickSchedule[] = [];
+  const results: TickScheduleResetResult[] = [];
   for (const id of ids) {
     const result = await resetSchedule(zk, `${folder}/${id}`);
     if (result !== null) results.push(result);
@@ -33,7 +33,7 @@ export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: strin
 }
 
 /** Returns null if the node does not exist, or other calls changed it during every try. */
-async function resetSchedule(zk: ZooKeeper, path: string): Promise<ResetTickSchedule | null> {
+async function resetSchedule(zk: ZooKeeper, path: string): Promise<TickScheduleResetResult | null> {
   for (let tries = 0; tries < triesMax; tries++) {
     const found = await nullIfNoNode(zk.getData(path));
     if (found === null) return null;

@@ -6,13 +6,13 @@
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { resultWithin } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { isSameTimeZone } from "../../base/schedule/civil_time.ts";
 import { timeZoneFingerprint } from "../../base/schedule/zone_print.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
-import type { GrantClaim, LockSeenByClaim } from "../lock/grant_claim.ts";
+import type { LockGrantClaim, LockSeenByClaim } from "../lock/grant_claim.ts";
 import { createContainerRequest, createParentNodes } from "../nodes/create_nodes.ts";
 import {
   isServerRefusal,
@@ -38,15 +38,15 @@ import {
   type TickRetryRules,
 } from "./tick_decision.ts";
 import {
-  appendRecordsRequests,
   defaultHistoryLimits,
   deleteOldHistoryBlocks,
-  emptyHistoryHead,
-  type HistoryHead,
+  emptyHistoryNode,
+  historyAppendRequests,
   type HistoryLimits,
+  type HistoryNodeContent,
   historyNodePath,
   historyShardOfPath,
-  readHistoryHead,
+  readHistoryNode,
 } from "../history/history_log.ts";
 import {
   emptyHistoryRecord,
@@ -55,9 +55,15 @@ import {
   type RecordedHoldEnd,
 } from "../history/history_record.ts";
 import type { TickServersClock } from "./servers_clock.ts";
-import { formatTickTime, TickFoundBusy, TickIsNear, type TickSettled, tickSettledError } from "./tick_errors.ts";
+import {
+  formatTickTime,
+  LockBusyAtTickError,
+  type NoTickForCallError,
+  TickIsNearError,
+  tickSettledError,
+} from "./tick_errors.ts";
 import { formatTickState, parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
-import { firstStoredTickAfter } from "./tick_report.ts";
+import { nextTickOfStoredSchedule } from "./tick_report.ts";
 
 /** How long after its time a tick may begin if no limit is set, in milliseconds. The clock skew is added to this. */
 export const tickLateMsDefault = 60_000;
@@ -102,13 +108,13 @@ export interface TickOptions {
 }
 
 /** How the command of a tick ended. A lost command is missing here, because only the next call records it. */
-export type TickEnd = RecordedHoldEnd & { readonly result: "done" | "failed" | "stopped" };
+export type TickCommandEnd = RecordedHoldEnd & { readonly result: "done" | "failed" | "stopped" };
 
 interface ReadNodes {
   /** Null if the node does not exist. */
   readonly state: TickState | null;
   readonly version: number;
-  readonly head: HistoryHead;
+  readonly head: HistoryNodeContent;
   readonly hasFolder: boolean;
   readonly hasShard: boolean;
 }
@@ -121,7 +127,7 @@ const refusalsMax = 8;
 /** Maximum time for deleting old nodes at the end of a call, in milliseconds. */
 const clearMsMax = 1000;
 
-export class TickClaim implements GrantClaim {
+export class TickClaim implements LockGrantClaim {
   readonly #zk: ZooKeeper;
   readonly #name: string;
   readonly #options: TickOptions;
@@ -179,8 +185,8 @@ export class TickClaim implements GrantClaim {
   async read(): Promise<void> {
     const [found, head, folder, shard] = await Promise.all([
       nullIfNoNode(this.#zk.getData(this.#path)),
-      readHistoryHead(this.#zk, this.#history).catch((thrown: unknown) => {
-        if (this.isRefusedHistory(thrown)) return emptyHistoryHead;
+      readHistoryNode(this.#zk, this.#history).catch((thrown: unknown) => {
+        if (this.isRefusedHistory(thrown)) return emptyHistoryNode;
         throw thrown;
       }),
       this.#zk.exists(this.#folder),
@@ -262,7 +268,7 @@ export class TickClaim implements GrantClaim {
    * Records the end and releases the lock in one transaction. With null, another call can take the try, as after
    * giveBack. Returns why that could not be written.
    */
-  async end(lease: ZooKeeperLease, end: TickEnd | null): Promise<string | null> {
+  async end(lease: ZooKeeperLease, end: TickCommandEnd | null): Promise<string | null> {
     const { clock } = this.#options;
     for (let tries = 0, refusals = 0; tries < refusalsMax && lease.isHeld(); tries++) {
       try {
@@ -300,7 +306,7 @@ export class TickClaim implements GrantClaim {
       const mayClear = createTickSchedulesCleaner(this.#zk, { root, nowMs });
       await clearOldHistoriesSometimes(this.#zk, { root, nowMs, random, mayClear });
     };
-    await resultWithin(clock, clearMsMax, clearing());
+    await resultInTimeOrNull(clock, clearMsMax, clearing());
   }
 
   /** Returns true if the transaction of the end was executed although its response was lost. */
@@ -316,7 +322,7 @@ export class TickClaim implements GrantClaim {
     }
   }
 
-  #endRequests(lease: ZooKeeperLease, end: TickEnd | null, withHistory: boolean): MultiRequest[] | null {
+  #endRequests(lease: ZooKeeperLease, end: TickCommandEnd | null, withHistory: boolean): MultiRequest[] | null {
     const claimed = this.#claimed;
     const state = this.#read?.state ?? null;
     if (claimed === null || state === null || state.open?.guid !== lease.holderId) return null;
@@ -376,7 +382,7 @@ export class TickClaim implements GrantClaim {
       settledRecords(settled, { id: this.#options.schedule.id, nowMs: uptoMs, why }),
     );
     if (!isDone) return "again";
-    if (running === null) throw new TickFoundBusy(formatTickTime(uptoMs));
+    if (running === null) throw new LockBusyAtTickError(formatTickTime(uptoMs));
     throw new BatonError("TICK_SKIPPED", `${this.#subject} is skipped: ${why}`);
   }
 
@@ -404,7 +410,7 @@ export class TickClaim implements GrantClaim {
     this.#refusals = { of, count: this.#refusals.of === of ? this.#refusals.count + 1 : 0 };
     const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax && this.#unrecorded === null;
     return isHistoryWritten
-      ? [...ticks, ...appendRecordsRequests(this.#history, head, { records, acl, limits, hasParent: hasShard })]
+      ? [...ticks, ...historyAppendRequests(this.#history, head, { records, acl, limits, hasParent: hasShard })]
       : ticks;
   }
 
@@ -502,12 +508,17 @@ export class TickClaim implements GrantClaim {
     const next = schedule.next(nowMs);
     const last = schedule.last(nowMs);
     const nearMs = last === null || next === null ? earlyMs : Math.min(earlyMs, (next - last) / 2);
-    if (next !== null && next - nowMs <= nearMs) return new TickIsNear(Math.min(next, againMs ?? next) - nowMs, next);
+    if (next !== null && next - nowMs <= nearMs) {
+      return new TickIsNearError(Math.min(next, againMs ?? next) - nowMs, next);
+    }
     return this.#settledError(nowMs, { isRunning, againMs });
   }
 
-  #settledError(nowMs: number, more: { readonly isRunning?: boolean; readonly againMs?: number | null }): TickSettled {
-    const { state = null, head = emptyHistoryHead } = this.#read ?? {};
+  #settledError(
+    nowMs: number,
+    more: { readonly isRunning?: boolean; readonly againMs?: number | null },
+  ): NoTickForCallError {
+    const { state = null, head = emptyHistoryNode } = this.#read ?? {};
     return tickSettledError(this.#subject, {
       calendar: this.#options.schedule,
       state,
@@ -549,7 +560,7 @@ async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Pro
     const found = await nullIfNoNode(zk.getData(path));
     if (found === null) continue;
     const state = parseTickState(found.data, path);
-    const next = firstStoredTickAfter(state, state.uptoMs);
+    const next = nextTickOfStoredSchedule(state, state.uptoMs);
     if (next === null || next > nowMs - keptMs) return false;
     if (await nullIfRefused(zk.delete(path, found.stat.version), "BADVERSION", "NONODE") === null) return false;
   }

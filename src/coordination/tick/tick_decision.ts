@@ -162,7 +162,7 @@ function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): Set
 }
 
 /** How the command of a tick ended. Either result settles the tick. */
-export type TickResult = "done" | "failed";
+export type TickCommandResult = "done" | "failed";
 
 /** Returns the progress after the end of a try. `uptoMs` stays, because a skip may have changed it since the claim. */
 export function tickProgressAfterEnd(
@@ -170,7 +170,7 @@ export function tickProgressAfterEnd(
   { run, guid, result, nowMs, rules }: {
     readonly run: TickAttempt;
     readonly guid: string;
-    readonly result: TickResult;
+    readonly result: TickCommandResult;
     readonly nowMs: number;
     readonly rules: TickRetryRules;
   },

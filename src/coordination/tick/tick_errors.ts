@@ -4,7 +4,7 @@ import type { HistoryRecord } from "../history/history_record.ts";
 import type { TickCalendar, TickProgress } from "./tick_decision.ts";
 
 /** Thrown if a call is a little early: the next tick, or a further try of the last one, begins after `waitMs`. */
-export class TickIsNear extends Error {
+export class TickIsNearError extends Error {
   readonly waitMs: number;
   readonly nextTickMs: number;
 
@@ -16,7 +16,7 @@ export class TickIsNear extends Error {
 }
 
 /** Thrown if there is no tick for this call, with TICK_DONE_ELSEWHERE or TICK_NOT_DUE. */
-export class TickSettled extends BatonError {
+export class NoTickForCallError extends BatonError {
   /** True if a try runs or may be repeated, so that a later call may have to take it. */
   readonly isOpen: boolean;
   /** The servers' time from which on a further try may begin; null if it is not known. */
@@ -25,7 +25,7 @@ export class TickSettled extends BatonError {
   constructor(
     code: "TICK_DONE_ELSEWHERE" | "TICK_NOT_DUE",
     message: string,
-    { isOpen, againMs }: Pick<TickSettled, "isOpen" | "againMs">,
+    { isOpen, againMs }: Pick<NoTickForCallError, "isOpen" | "againMs">,
   ) {
     super(code, message);
     this.isOpen = isOpen;
@@ -34,7 +34,7 @@ export class TickSettled extends BatonError {
 }
 
 /** Thrown if the lock was busy when a tick was due, so that the tick is recorded as skipped. */
-export class TickFoundBusy extends Error {
+export class LockBusyAtTickError extends Error {
   readonly tick: string;
 
   constructor(tick: string) {
@@ -59,7 +59,7 @@ export function tickSettledError(
     readonly isRunning?: boolean;
     readonly againMs?: number | null;
   },
-): TickSettled {
+): NoTickForCallError {
   const last = calendar.last(nowMs);
   const next = calendar.next(nowMs);
   const isOpen = state !== null && (state.open !== null || state.retry !== null);
@@ -67,17 +67,17 @@ export function tickSettledError(
   const then = next === null ? "" : `; the next tick is ${formatTickTime(next)}`;
   if (state === null || (last !== null && last > state.uptoMs)) {
     const which = last === null ? "there was no tick yet" : `the last tick, ${formatTickTime(last)}, is over`;
-    return new TickSettled("TICK_NOT_DUE", `${subject} is not due: ${which}${then}`, when);
+    return new NoTickForCallError("TICK_NOT_DUE", `${subject} is not due: ${which}${then}`, when);
   }
   const upto = formatTickTime(state.uptoMs);
   if (isRunning && state.open !== null) {
     const { host, pid } = state.open;
     const message = `${subject}: the tick ${upto} runs on ${host} (pid ${pid})${then}`;
-    return new TickSettled("TICK_DONE_ELSEWHERE", message, when);
+    return new NoTickForCallError("TICK_DONE_ELSEWHERE", message, when);
   }
   const record = records.findLast(({ tickMs, untilMs }) =>
     tickMs !== null && untilMs !== null && tickMs <= state.uptoMs && state.uptoMs <= untilMs
   );
   const how = record === undefined ? "settled" : `${record.result}${record.host === "" ? "" : ` on ${record.host}`}`;
-  return new TickSettled("TICK_DONE_ELSEWHERE", `${subject}: the tick ${upto} is ${how}${then}`, when);
+  return new NoTickForCallError("TICK_DONE_ELSEWHERE", `${subject}: the tick ${upto} is ${how}${then}`, when);
 }

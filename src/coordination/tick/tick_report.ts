@@ -62,14 +62,14 @@ export async function readTickState(
 
 /** A host with another tz database may have written the zone, so this machine may not know it. */
 function nextOf(schedule: string, zone: string, uptoMs: number): Pick<TickScheduleReport, "nextMs" | "isZoneKnown"> {
-  return { nextMs: firstStoredTickAfter({ schedule, zone }, uptoMs), isZoneKnown: isKnownTimeZone(zone) };
+  return { nextMs: nextTickOfStoredSchedule({ schedule, zone }, uptoMs), isZoneKnown: isKnownTimeZone(zone) };
 }
 
 /**
  * Returns the first tick of a stored schedule after a time. Null if there is none, or this machine does not know the
  * zone. Throws CONFIG for a schedule of an unknown form.
  */
-export function firstStoredTickAfter(
+export function nextTickOfStoredSchedule(
   { schedule, zone }: Pick<TickState, "schedule" | "zone">,
   afterMs: number,
 ): number | null {

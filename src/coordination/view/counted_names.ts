@@ -3,22 +3,22 @@
  * would take a decrease of a counter for a restart and add the whole count again. Therefore a name stays in its group,
  * and `_other` keeps the counts of a deleted history.
  */
-import { addHistoryCounters, type HistoryCounters, noHistoryCounters } from "../history/history_counters.ts";
+import { addHistoryCounters, type HistoryCounters, zeroHistoryCounters } from "../history/history_counters.ts";
 import type { HistoryKind } from "../history/history_log.ts";
 import { historyResults } from "../history/history_record.ts";
-import type { CountedHistory } from "../history/list_histories.ts";
+import type { NamedHistoryCounters } from "../history/list_histories.ts";
 
 /** The label of all names without their own counters. A lock that really has this name is counted with them. */
-export const otherNamesLabel = "_other";
+export const otherNamesMetricLabel = "_other";
 
 /** All histories that count under one name. A pool's name includes its items. */
-type Counted = readonly CountedHistory[];
+type Counted = readonly NamedHistoryCounters[];
 
 interface KindNames {
   readonly own: Set<string>;
   readonly others: Map<string, Counted>;
   /** The summed counters of names in `others` that no longer exist, or null. */
-  gone: CountedHistory | null;
+  gone: NamedHistoryCounters | null;
 }
 
 export class CountedMetricNames {
@@ -47,13 +47,13 @@ export class CountedMetricNames {
     const fresh = [...byName].filter(([name]) => !own.has(name) && !others.has(name))
       .sort(([one, more], [other, less]) => endsOf(less) - endsOf(more) || (one < other ? -1 : 1));
     for (const [name, all] of fresh) {
-      if (name === otherNamesLabel || own.size >= this.#namesMax) others.set(name, all);
+      if (name === otherNamesMetricLabel || own.size >= this.#namesMax) others.set(name, all);
       else own.add(name);
     }
     for (const name of others.keys()) others.set(name, byName.get(name) ?? []);
     const rest = [...[...others.values()].flat(), ...names.gone === null ? [] : [names.gone]];
     const grouped = [...byName].filter(([name]) => own.has(name));
-    return new Map<string, Counted>(rest.length === 0 ? grouped : [...grouped, [otherNamesLabel, rest]]);
+    return new Map<string, Counted>(rest.length === 0 ? grouped : [...grouped, [otherNamesMetricLabel, rest]]);
   }
 }
 
@@ -62,12 +62,15 @@ function endsOf(all: Counted): number {
   return all.reduce((sum, { counters, refusals }) => sum + ends(counters) + (refusals?.count ?? 0), 0);
 }
 
-function sumOf(before: CountedHistory | null, { kind, counters, refusals }: CountedHistory): CountedHistory {
+function sumOf(
+  before: NamedHistoryCounters | null,
+  { kind, counters, refusals }: NamedHistoryCounters,
+): NamedHistoryCounters {
   const count = (before?.refusals?.count ?? 0) + (refusals?.count ?? 0);
   return {
     kind,
-    name: otherNamesLabel,
-    counters: addHistoryCounters(before?.counters ?? noHistoryCounters, counters),
+    name: otherNamesMetricLabel,
+    counters: addHistoryCounters(before?.counters ?? zeroHistoryCounters, counters),
     refusals: { count, lastMs: 0, host: "", pid: 0, user: "" },
   };
 }

@@ -1,12 +1,12 @@
 /** Follows the objects below a root node as rows. Yields all of them first, then those that have changed. */
-import type { FollowedObjectRow, HolderRow, ObjectKind } from "../../base/rows/object_row.ts";
+import type { CoordinationObjectKind, FollowedCoordinationRow, HolderRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow, PoolItemRow } from "../../base/rows/pool_row.ts";
 import type { RowChange, RowChanges } from "../../base/rows/row_kinds.ts";
 import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { Watcher, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { type FollowedObjectFolder, followObjectFolders, watchListsOfNodes } from "../admin/follow_folders.ts";
+import { type FollowedObjectFolder, followObjectFolders, watchChildListReads } from "../admin/follow_folders.ts";
 import { countHoldersAndWaiters } from "../admin/list_in_use.ts";
 import { lockHolderRow, lockWaiterRow, readObjectDetails } from "../admin/object_details.ts";
 import { readHistoryReport } from "../history/history_report.ts";
@@ -17,7 +17,7 @@ import { poolPath } from "../pool/pool_path.ts";
 import { readTickSchedules } from "../tick/tick_report.ts";
 import { tickSchedulesFolder } from "../tick/tick_state.ts";
 import { countPoolResults, itemResultRow } from "./pool_rows.ts";
-import { runRow, scheduleRow } from "./schedule_rows.ts";
+import { scheduleRow, scheduleRunRow } from "./schedule_rows.ts";
 
 /** The rows of one object, by their keys. */
 type ObjectRows = ReadonlyMap<string, RowChange>;
@@ -38,7 +38,7 @@ interface FollowOptions {
 /**
  * Yields the changes of rows. Ends when the signal aborts. Throws when the session ends or the server refuses a read.
  */
-export async function* followRows(
+export async function* followObjectRows(
   zk: ZooKeeper,
   { root, ...options }: FollowOptions,
 ): AsyncGenerator<RowChanges, void, void> {
@@ -63,7 +63,7 @@ export async function* followRows(
 /** Keeps pools as they were read, and locks with names COMPONENT/ITEM that may be running jobs of these pools. */
 class FollowedPools {
   readonly #pools = new Map<string, FollowedPoolRow>();
-  readonly #jobs = new Map<string, FollowedObjectRow>();
+  readonly #jobs = new Map<string, FollowedCoordinationRow>();
   #gone: RowChange[] = [];
 
   /** Returns true for the change of a pool, which `rows` then returns with its jobs. */
@@ -104,7 +104,7 @@ function poolHolder({ id, host, pid, user, command, since, fencing_token }: Hold
   return id === null || fencing_token === null ? null : { id, host, pid, user, command, since, fencing_token };
 }
 
-interface ObjectRequest<Kind extends ObjectKind = ObjectKind> {
+interface ObjectRequest<Kind extends CoordinationObjectKind = CoordinationObjectKind> {
   readonly kind: Kind;
   readonly name: string;
   readonly root: string;
@@ -149,7 +149,7 @@ async function emptyIfUnknown(reading: Promise<readonly RowChange[]>): Promise<r
   }
 }
 
-const objectChange = (row: FollowedObjectRow): RowChange[] => [{ kind: row.kind, key: row.name, row }];
+const objectChange = (row: FollowedCoordinationRow): RowChange[] => [{ kind: row.kind, key: row.name, row }];
 
 /** Returns no row if the lock or election is free. */
 async function readQueue(
@@ -186,7 +186,7 @@ async function readNode(zk: ZooKeeper, request: ObjectRequest<"barrier" | "gate"
   if (found === null) return [];
   const empty = { kind, name, limit: null, first_holders: [], first_waiters: [], problem: null };
   const rows = await rowOrProblem({ ...empty, holders: 0, waiters: 0 }, async () => {
-    const { limit, holders, waiters } = await readObjectDetails(watchListsOfNodes(zk, watch), { kind, name, root });
+    const { limit, holders, waiters } = await readObjectDetails(watchChildListReads(zk, watch), { kind, name, root });
     return {
       ...empty,
       limit,
@@ -196,15 +196,15 @@ async function readNode(zk: ZooKeeper, request: ObjectRequest<"barrier" | "gate"
       first_waiters: waiters.slice(0, participantsMax).map(withoutSecrets),
     };
   });
-  const isEmpty = ({ problem, holders, waiters }: FollowedObjectRow) =>
+  const isEmpty = ({ problem, holders, waiters }: FollowedCoordinationRow) =>
     problem === null && holders === 0 && waiters === 0;
-  return rows.filter(({ row }) => row === null || !isEmpty(row as FollowedObjectRow));
+  return rows.filter(({ row }) => row === null || !isEmpty(row as FollowedCoordinationRow));
 }
 
 /** If the node has an unknown layout or is another program's, returns a row with this problem. */
 async function rowOrProblem(
-  row: FollowedObjectRow,
-  read: () => Promise<FollowedObjectRow>,
+  row: FollowedCoordinationRow,
+  read: () => Promise<FollowedCoordinationRow>,
 ): Promise<readonly RowChange[]> {
   try {
     return objectChange(await read());
@@ -224,7 +224,7 @@ function withoutSecrets<Row extends Pick<HolderRow, "command" | "session_id">>(r
 type FolderRequest = Omit<ObjectRequest, "kind">;
 
 async function readPool(zk: ZooKeeper, { name, root, watch }: FolderRequest): Promise<readonly RowChange[]> {
-  const lists = watchListsOfNodes(zk, watch);
+  const lists = watchChildListReads(zk, watch);
   await readChildNames(lists, poolPath(name, { root }).own);
   const { done, failed, failures } = await countPoolResults(lists, name, root);
   const items = failures.map(({ item, failure }): PoolItemRow => {
@@ -247,7 +247,7 @@ async function readSchedules(zk: ZooKeeper, { name, root, watch }: FolderRequest
     const runs = records.filter(({ schedule, tickMs }) => schedule === report.id && tickMs !== null);
     const row: FollowedScheduleRow = {
       ...scheduleRow(name, report, Date.now()),
-      runs: runs.slice(-runsMax).map(runRow),
+      runs: runs.slice(-runsMax).map(scheduleRunRow),
     };
     return { kind: "schedule", key: `${name} ${report.id}`, row };
   });

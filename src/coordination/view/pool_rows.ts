@@ -1,6 +1,6 @@
 /** Reads pools and their items as rows. */
 import type { PoolDetails, PoolHolderRow, PoolItemRow, PoolRow } from "../../base/rows/pool_row.ts";
-import type { ObjectRow } from "../../base/rows/object_row.ts";
+import type { CoordinationObjectRow } from "../../base/rows/object_row.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { LockHolderStatus } from "../lock/lock_status.ts";
 import { mapInBatches } from "../nodes/node_requests.ts";
@@ -17,7 +17,11 @@ export function countPoolResults(zk: ZooKeeper, name: string, root: string): Pro
   return new ItemResultStore(zk, poolPath(name, { root }), []).countResults(failuresMax);
 }
 
-export async function readPoolRows(zk: ZooKeeper, pools: readonly ObjectRow[], root: string): Promise<PoolRow[]> {
+export async function readPoolRows(
+  zk: ZooKeeper,
+  pools: readonly CoordinationObjectRow[],
+  root: string,
+): Promise<PoolRow[]> {
   return await mapInBatches(pools, batchSize, async (pool) => {
     const { done, failed } = await countPoolResults(zk, pool.name, root);
     return { ...pool, done, failed };

@@ -1,16 +1,16 @@
 /** Reads the objects below a root node as rows. */
-import type { ObjectRow } from "../../base/rows/object_row.ts";
-import type { RowKind, RowReading } from "../../base/rows/row_kinds.ts";
+import type { CoordinationObjectRow } from "../../base/rows/object_row.ts";
+import type { RowKind, RowSnapshot } from "../../base/rows/row_kinds.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { type KindInUse, kindsInUse, listObjectsInUse } from "../admin/list_in_use.ts";
+import { type ListedObjectKind, listedObjectKinds, listObjectsInUse } from "../admin/list_in_use.ts";
 import { listInteropQueues } from "../admin/list_interop.ts";
-import { readDetailsInUse } from "../admin/object_details.ts";
+import { readDetailsOfUsedObjects } from "../admin/object_details.ts";
 import { interopNodeNaming, type InteropRecipe } from "../nodes/interop_node_names.ts";
 import { readPoolRows } from "./pool_rows.ts";
 import { listScheduleRows } from "./schedule_rows.ts";
 
 /** Also returns true if an ACL hides the numbers. */
-const isInUse = ({ holders, waiters }: ObjectRow) => holders !== 0 || waiters !== 0;
+const isInUse = ({ holders, waiters }: CoordinationObjectRow) => holders !== 0 || waiters !== 0;
 
 interface ReadRowsOptions {
   readonly root: string;
@@ -22,14 +22,14 @@ interface ReadRowsOptions {
 }
 
 /** Reads rows. Ignores kinds that are not coordination's. */
-export async function readRows(zk: ZooKeeper, { root, kinds, all, long }: ReadRowsOptions): Promise<RowReading> {
-  const objectKinds = kindsInUse.filter((kind) => kinds.includes(kind));
+export async function readObjectRows(zk: ZooKeeper, { root, kinds, all, long }: ReadRowsOptions): Promise<RowSnapshot> {
+  const objectKinds = listedObjectKinds.filter((kind) => kinds.includes(kind));
   const [existing, schedules] = await Promise.all([
     listObjectsInUse(zk, { root, kinds: objectKinds }),
     kinds.includes("schedule") ? listScheduleRows(zk, root) : undefined,
   ]);
-  const count = (of: (kind: KindInUse) => readonly ObjectRow[]) => objectKinds.flatMap(of).length;
-  const shown = (kind: KindInUse) => existing[kind].filter((one) => all || isInUse(one));
+  const count = (of: (kind: ListedObjectKind) => readonly CoordinationObjectRow[]) => objectKinds.flatMap(of).length;
+  const shown = (kind: ListedObjectKind) => existing[kind].filter((one) => all || isInUse(one));
   const found = {
     lock: shown("lock"),
     election: shown("election"),
@@ -39,7 +39,7 @@ export async function readRows(zk: ZooKeeper, { root, kinds, all, long }: ReadRo
   };
   const [pool, details] = await Promise.all([
     readPoolRows(zk, found.pool, root),
-    long ? readDetailsInUse(zk, found, { root, max: Infinity }) : undefined,
+    long ? readDetailsOfUsedObjects(zk, found, { root, max: Infinity }) : undefined,
   ]);
   return {
     rows: {
@@ -53,10 +53,10 @@ export async function readRows(zk: ZooKeeper, { root, kinds, all, long }: ReadRo
 }
 
 /** Reads the locks of Curator or kazoo programs at or below a path. */
-export async function readInteropRows(
+export async function readInteropLockRows(
   zk: ZooKeeper,
   { path, recipe, all }: { readonly path: string; readonly recipe: InteropRecipe; readonly all: boolean },
-): Promise<RowReading> {
+): Promise<RowSnapshot> {
   const found = await listInteropQueues(zk, path, recipe);
   return {
     rows: { lock: (found ?? []).filter((one) => all || isInUse(one)) },

@@ -6,12 +6,12 @@ import { isServerRefusal } from "../nodes/node_requests.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { listScheduleRows } from "./schedule_rows.ts";
-import type { UseMetricsReading } from "./use_metrics.ts";
+import type { ObjectUseMetricsReading } from "./use_metrics.ts";
 
-export async function readUseForMetrics(
+export async function readObjectUseMetrics(
   zk: ZooKeeper,
   { root, clock }: { readonly root: string; readonly clock: Clock },
-): Promise<UseMetricsReading> {
+): Promise<ObjectUseMetricsReading> {
   const startMs = clock.now();
   const [uses, histories, schedules, clockOffsetMs] = await Promise.all([
     listObjectsInUse(zk, { root }),

@@ -1,6 +1,6 @@
 /** Reads schedules and recorded holds as rows. */
 import { BatonError } from "../../base/errors.ts";
-import type { RunRow, ScheduleRow } from "../../base/rows/schedule_row.ts";
+import type { RecordedRunRow, ScheduleRow } from "../../base/rows/schedule_row.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { HistoryRecord } from "../history/history_record.ts";
 import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
@@ -31,7 +31,7 @@ export function scheduleRow(name: string, report: TickScheduleReport, nowMs: num
   };
 }
 
-export function runRow(record: HistoryRecord): RunRow {
+export function scheduleRunRow(record: HistoryRecord): RecordedRunRow {
   const { tickMs, beganMs } = record;
   return {
     result: record.result,

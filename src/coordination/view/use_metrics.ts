@@ -1,21 +1,21 @@
 /** Builds the metrics of `baton metrics` from one reading. Pure. */
 import { isScheduleOverdue, type ScheduleRow } from "../../base/rows/schedule_row.ts";
-import { type KindInUse, kindsInUse, type ObjectsInUse } from "../admin/list_in_use.ts";
+import { type ListedObjectKind, listedObjectKinds, type ObjectsInUse } from "../admin/list_in_use.ts";
 import { durationBucketBoundsMs, type DurationBuckets, type HistoryCounters } from "../history/history_counters.ts";
 import { type HistoryKind, historyKinds } from "../history/history_log.ts";
 import { historyResults } from "../history/history_record.ts";
-import type { CountedHistory } from "../history/list_histories.ts";
-import { CountedMetricNames, otherNamesLabel } from "./counted_names.ts";
+import type { NamedHistoryCounters } from "../history/list_histories.ts";
+import { CountedMetricNames, otherNamesMetricLabel } from "./counted_names.ts";
 import { type Metric, metricFactory, type MetricSample } from "../../base/terminal/metrics_text.ts";
 
-export interface UseMetricsReading {
+export interface ObjectUseMetricsReading {
   /** When the reading was made, in Unix milliseconds. */
   readonly atMs: number;
   readonly tookMs: number;
   /** How far the servers' clock is ahead of this machine's; null if unknown. */
   readonly clockOffsetMs: number | null;
   readonly uses: ObjectsInUse;
-  readonly histories: readonly CountedHistory[];
+  readonly histories: readonly NamedHistoryCounters[];
   readonly schedules: readonly ScheduleRow[];
 }
 
@@ -27,10 +27,10 @@ const gaugesByKind = {
   barrier: [["barrier_members", "Members that run."], ["barrier_waiters", "Members that wait for the start."]],
   gate: [["gate_closed", "1 for a closed gate."], null],
   pool: [["pool_jobs", "Jobs of a pool that run."], ["pool_waiters", "Jobs that wait for the total limit."]],
-} as const satisfies Record<KindInUse, readonly [readonly [string, string], readonly [string, string] | null]>;
+} as const satisfies Record<ListedObjectKind, readonly [readonly [string, string], readonly [string, string] | null]>;
 
-export function buildUseMetrics(
-  reading: UseMetricsReading,
+export function buildObjectUseMetrics(
+  reading: ObjectUseMetricsReading,
   { namesMax, counted = new CountedMetricNames(namesMax) }: {
     /** How many names of each kind get their own label. The others share `_other`. */
     readonly namesMax: number;
@@ -48,13 +48,13 @@ export function buildUseMetrics(
         reading.clockOffsetMs / 1000,
       ),
     ]),
-    ...kindsInUse.flatMap((kind) => useMetrics(reading, kind, namesMax)),
+    ...listedObjectKinds.flatMap((kind) => useMetrics(reading, kind, namesMax)),
     ...[...groups].flatMap(([kind, byLabel]) => historyMetrics(kind, byLabel)),
     ...tickMetrics(reading, namesMax, groups.get("lock") ?? new Map()),
   ].filter(({ samples }) => samples.length > 0);
 }
 
-function useMetrics({ uses }: UseMetricsReading, kind: KindInUse, namesMax: number): Metric[] {
+function useMetrics({ uses }: ObjectUseMetricsReading, kind: ListedObjectKind, namesMax: number): Metric[] {
   const used = uses[kind].map((use) => ({ ...use, name: groupOf(use.name, kind, uses) }));
   const keep = namesToKeep(used.map((use) => [use.name, (use.holders ?? 0) + (use.waiters ?? 0)] as const), namesMax);
   return gaugesByKind[kind].flatMap((definition, place) => {
@@ -74,7 +74,7 @@ function useMetrics({ uses }: UseMetricsReading, kind: KindInUse, namesMax: numb
  * Returns the name under which a name is counted. An item of a pool, whose lock is below the pool's name, counts as the
  * pool.
  */
-function groupOf(name: string, kind: KindInUse, { pool }: ObjectsInUse): string {
+function groupOf(name: string, kind: ListedObjectKind, { pool }: ObjectsInUse): string {
   const [component = name, ...rest] = name.split("/");
   return kind === "lock" && rest.length > 0 && pool.some((one) => one.name === component) ? component : name;
 }
@@ -85,14 +85,14 @@ function namesToKeep(used: readonly (readonly [name: string, count: number])[], 
   for (const [name, count] of used) counts.set(name, (counts.get(name) ?? 0) + count);
   const ordered = [...counts].sort(([one, more], [other, less]) => less - more || (one < other ? -1 : 1));
   const kept = new Set(ordered.slice(0, namesMax).map(([name]) => name));
-  kept.delete(otherNamesLabel);
-  return (name: string) => (kept.has(name) ? name : otherNamesLabel);
+  kept.delete(otherNamesMetricLabel);
+  return (name: string) => (kept.has(name) ? name : otherNamesMetricLabel);
 }
 
-type CountersByLabel = ReadonlyMap<string, readonly CountedHistory[]>;
+type CountersByLabel = ReadonlyMap<string, readonly NamedHistoryCounters[]>;
 
 function historiesByLabel(
-  { uses, histories }: UseMetricsReading,
+  { uses, histories }: ObjectUseMetricsReading,
   kind: HistoryKind,
   counted: CountedMetricNames,
 ): CountersByLabel {
@@ -101,9 +101,10 @@ function historiesByLabel(
 }
 
 function historyMetrics(kind: HistoryKind, byLabel: CountersByLabel): Metric[] {
-  const samplesOf = (make: (labels: { name: string }, all: readonly CountedHistory[]) => readonly MetricSample[]) =>
-    [...byLabel].flatMap(([name, all]) => make({ name }, all));
-  const sum = (all: readonly CountedHistory[], count: (one: CountedHistory) => number) =>
+  const samplesOf = (
+    make: (labels: { name: string }, all: readonly NamedHistoryCounters[]) => readonly MetricSample[],
+  ) => [...byLabel].flatMap(([name, all]) => make({ name }, all));
+  const sum = (all: readonly NamedHistoryCounters[], count: (one: NamedHistoryCounters) => number) =>
     all.reduce((total, one) => total + count(one), 0);
   const durations = (name: string, help: string, of: (counters: HistoryCounters) => DurationBuckets) =>
     metric(
@@ -138,20 +139,22 @@ function historyMetrics(kind: HistoryKind, byLabel: CountersByLabel): Metric[] {
       "End of the last hold whose command exited with 0.",
       samplesOf((labels, all) => {
         const [only] = all;
-        const lastMs = all.length === 1 && labels.name !== otherNamesLabel ? only?.counters.lastDoneMs ?? null : null;
+        const lastMs = all.length === 1 && labels.name !== otherNamesMetricLabel
+          ? only?.counters.lastDoneMs ?? null
+          : null;
         return lastMs === null ? [] : [{ labels, value: lastMs / 1000 }];
       }),
     ),
   ];
 }
 
-function tickMetrics({ atMs, schedules }: UseMetricsReading, namesMax: number, locks: CountersByLabel): Metric[] {
+function tickMetrics({ atMs, schedules }: ObjectUseMetricsReading, namesMax: number, locks: CountersByLabel): Metric[] {
   const keep = namesToKeep(schedules.map(({ name }) => [name, 1] as const), namesMax);
-  const shown = schedules.filter(({ name }) => keep(name) !== otherNamesLabel);
+  const shown = schedules.filter(({ name }) => keep(name) !== otherNamesMetricLabel);
   const perSchedule = (
     name: string,
     help: string,
-    of: (one: UseMetricsReading["schedules"][number]) => number | null,
+    of: (one: ObjectUseMetricsReading["schedules"][number]) => number | null,
   ) =>
     metric(
       "gauge",
@@ -163,7 +166,8 @@ function tickMetrics({ atMs, schedules }: UseMetricsReading, namesMax: number, l
       }),
     );
   const scheduled = new Set(schedules.map(({ name }) => name));
-  const hasTicks = ({ name, counters }: CountedHistory) => scheduled.has(name) || counters.late.buckets.some(Boolean);
+  const hasTicks = ({ name, counters }: NamedHistoryCounters) =>
+    scheduled.has(name) || counters.late.buckets.some(Boolean);
   const late = [...locks].filter(([, all]) => all.some(hasTicks));
   return [
     perSchedule(

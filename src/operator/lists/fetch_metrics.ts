@@ -2,7 +2,7 @@
 import { request } from "node:http";
 import { type Address, formatAddress } from "../../base/sockets/connection.ts";
 import { errorMessage } from "../../base/errors.ts";
-import type { ProcessKind, ProcessMetricsRow } from "../../base/rows/process_row.ts";
+import type { MetricsProcessKind, ProcessMetricsRow } from "../../base/rows/process_row.ts";
 import { parseProcessMetrics } from "./parse_metrics.ts";
 
 /** How long to wait for a response, in milliseconds; short, because watched lists are read every few seconds. */
@@ -19,7 +19,7 @@ export function localDialAddress(address: Address): Address {
 /** Fetches and parses the metrics. Never rejects: the field `error` of the row contains a failure. */
 export async function fetchProcessMetrics(
   address: Address,
-  { kinds, signal }: { readonly kinds: readonly ProcessKind[]; readonly signal: AbortSignal },
+  { kinds, signal }: { readonly kinds: readonly MetricsProcessKind[]; readonly signal: AbortSignal },
 ): Promise<ProcessMetricsRow> {
   const name = formatAddress(address);
   try {

@@ -1,5 +1,5 @@
 /** Parses the metrics of a process (Prometheus text format) into a row. Pure. */
-import type { ProcessKind, ProcessMetricsRow } from "../../base/rows/process_row.ts";
+import type { MetricsProcessKind, ProcessMetricsRow } from "../../base/rows/process_row.ts";
 
 const samplePattern = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 
@@ -7,7 +7,7 @@ const samplePattern = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 export function parseProcessMetrics(
   address: string,
   text: string,
-  kinds: readonly ProcessKind[],
+  kinds: readonly MetricsProcessKind[],
 ): ProcessMetricsRow | null {
   const kind = kinds.find(({ prefix }) => text.includes(`\n${prefix}`) || text.startsWith(prefix));
   if (kind === undefined) return null;

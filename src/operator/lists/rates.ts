@@ -1,5 +1,5 @@
 /** Computes the rates of message stores and processes from two readings. */
-import type { RowReading } from "../../base/rows/row_kinds.ts";
+import type { RowSnapshot } from "../../base/rows/row_kinds.ts";
 
 /** Rates per second; empty before the second reading. */
 export interface RowRates {
@@ -11,7 +11,7 @@ export interface RowRates {
 
 export const noRowRates: RowRates = { stores: new Map(), processes: new Map() };
 
-type CountedRows = Pick<RowReading["rows"], "store" | "process">;
+type CountedRows = Pick<RowSnapshot["rows"], "store" | "process">;
 
 /**
  * Returns the rates between two readings. A counter that has decreased gets no rate, because it belongs to a restarted

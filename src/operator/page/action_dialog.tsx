@@ -6,10 +6,10 @@ import { signal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { shownText } from "../ui/shown_text.ts";
-import type { FollowedObjectRow, HolderRow } from "../../base/rows/object_row.ts";
-import { pageHello } from "./page_state.ts";
+import type { FollowedCoordinationRow, HolderRow } from "../../base/rows/object_row.ts";
+import { receivedStreamHello } from "./page_state.ts";
 import { requestFromProgram } from "./read_stream.ts";
-import { personText } from "./row_parts.tsx";
+import { participantText } from "./row_parts.tsx";
 
 export interface ProposedAction {
   readonly verb: "break" | "resign" | "redrive" | "drop" | "drain" | "move";
@@ -37,7 +37,7 @@ export function ActionButton({ label, action }: {
   readonly label: string;
   readonly action: () => ProposedAction;
 }): JSX.Element | null {
-  if (pageHello.value?.mayAct !== true) return null;
+  if (receivedStreamHello.value?.mayAct !== true) return null;
   const open = () => {
     state.value = { kind: "asking", text: "" };
     proposed.value = action();
@@ -119,13 +119,13 @@ async function send(
 }
 
 export function HolderActions({ row: { kind, name }, person }: {
-  readonly row: Pick<FollowedObjectRow, "kind" | "name">;
+  readonly row: Pick<FollowedCoordinationRow, "kind" | "name">;
   readonly person: HolderRow;
 }): JSX.Element | null {
   const { id, fencing_token: token } = person;
   if (id === null || token === null || (kind !== "lock" && kind !== "election")) return null;
   const body = { name, holder: id, token };
-  const who = shownText(personText(person));
+  const who = shownText(participantText(person));
   const what = shownText(name);
   if (kind === "election") {
     return (

@@ -2,7 +2,7 @@
 import { isStoreUnattended } from "../../base/rows/store_row.ts";
 import { countText, shownText } from "../ui/shown_text.ts";
 import { aboutProgram, type PageTable, pageTables, programNowMinuteMs } from "./page_state.ts";
-import { tickState, type ViewName } from "./views.tsx";
+import { tickScheduleState, type ViewName } from "./views.tsx";
 
 export interface AttentionItem {
   readonly view: ViewName;
@@ -23,7 +23,7 @@ export function listAttentionItems(): readonly AttentionItem[] {
   const add = (view: ViewName, text: string) => void found.push({ view, text });
   for (const problem of aboutProgram()?.problems ?? []) add("overview", shownText(problem));
   for (const row of rowsOf(pageTables.ticks)) {
-    const { kind, text } = tickState(row, programNowMinuteMs.value);
+    const { kind, text } = tickScheduleState(row, programNowMinuteMs.value);
     if (kind === "bad") add("ticks", `Tick ${shownText(row.name)} (${shownText(row.schedule)}): ${shownText(text)}`);
   }
   for (const row of rowsOf(pageTables.stores)) {

@@ -2,9 +2,9 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import type { ListedMessageRow, MessagePage, StoreRow } from "../../base/rows/store_row.ts";
+import type { ListedMessageRow, MessageListPage, StoreRow } from "../../base/rows/store_row.ts";
 import { ActionButton, type ProposedAction } from "./action_dialog.tsx";
-import { pageHello } from "./page_state.ts";
+import { receivedStreamHello } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
 import { AgeText } from "./row_parts.tsx";
 
@@ -20,7 +20,7 @@ const fields = { error: "last error contains", key: "key is", reason: "reason is
 interface LettersState {
   readonly store: StoreRow;
   readonly place: Signal<LetterPlace>;
-  readonly answer: Signal<MessagePage | null>;
+  readonly answer: Signal<MessageListPage | null>;
   /** Why the dead letters could not be read; empty if they were read. */
   readonly why: Signal<string>;
   readonly body: Signal<string>;
@@ -31,7 +31,7 @@ const messageOf = (thrown: unknown) => thrown instanceof Error ? thrown.message 
 
 function useLetters(store: StoreRow): LettersState {
   const place = useSignal<LetterPlace>({ after: [0], field: "error", value: "" });
-  const answer = useSignal<MessagePage | null>(null);
+  const answer = useSignal<MessageListPage | null>(null);
   const why = useSignal("");
   const body = useSignal("");
   const read = async () => {
@@ -39,7 +39,7 @@ function useLetters(store: StoreRow): LettersState {
     const { after, field, value } = wanted;
     const query = new URLSearchParams({ store: store.folder, after: String(after.at(-1) ?? 0), [field]: value });
     try {
-      const found = await requestJsonFromProgram<MessagePage>(`/dead?${query}`);
+      const found = await requestJsonFromProgram<MessageListPage>(`/dead?${query}`);
       if (place.peek() === wanted) answer.value = found;
       why.value = "";
     } catch (thrown) {
@@ -112,7 +112,7 @@ function LetterFilter({ place }: Pick<LettersState, "place">): JSX.Element {
 
 function LetterTable({ state, page: { messages: letters } }: {
   readonly state: LettersState;
-  readonly page: MessagePage;
+  readonly page: MessageListPage;
 }): JSX.Element {
   const open = letters.filter(({ forwarding }) => forwarding !== "forwarded");
   const heads = ["Id", "Reason", "Tries", "Age", "Key", "Last error", "Size"];
@@ -152,8 +152,13 @@ function LetterRow({ state, letter }: {
       <th scope="row">
         {shownText(id)}{" "}
         {!isForwarded && <ActionButton label="Redrive" action={() => proposedChange(state, "redrive", [letter])} />}
-        {pageHello.value?.showsBodies === true && (
-          <button type="button" onClick={() => void showBody(state, id)}>Body</button>
+        {receivedStreamHello.value?.showsBodies === true && (
+          <button
+            type="button"
+            onClick={() => void showBody(state, id)}
+          >
+            Body
+          </button>
         )}
       </th>
       <td data-head="Reason">{shownText(reason ?? "-")}{isForwarded ? ", forwarded" : ""}</td>

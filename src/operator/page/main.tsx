@@ -1,11 +1,11 @@
 /** Starts the page. */
 import { render } from "preact";
-import { Page, startPageView } from "./page.tsx";
+import { OperatorPage, startPageView } from "./page.tsx";
 import { tickPageClock } from "./page_state.ts";
 import { followRowStream, takeTokenFromAddress } from "./read_stream.ts";
 
 takeTokenFromAddress();
 startPageView();
-render(<Page />, document.body);
+render(<OperatorPage />, document.body);
 followRowStream();
 setInterval(() => document.hidden || tickPageClock(), 1000);

@@ -8,11 +8,11 @@ import { KeyHelp, watchPageKeys } from "./page_keys.tsx";
 import { ActionDialog } from "./action_dialog.tsx";
 import {
   aboutProgram,
-  browserChoice,
-  pageHello,
   type PageTable,
   pageTables,
   programNowMs,
+  receivedStreamHello,
+  rememberedBrowserChoice,
   streamFailureReason,
   streamState,
 } from "./page_state.ts";
@@ -23,7 +23,7 @@ import * as views from "./views.tsx";
 
 const view = signal<views.ViewName>("overview");
 const openRow = signal<OpenRowKey | null>(null);
-const theme = browserChoice("baton-theme", ["auto", "light", "dark"]);
+const theme = rememberedBrowserChoice("baton-theme", ["auto", "light", "dark"]);
 const needsAttention = computed(listAttentionItems);
 
 export function startPageView(): void {
@@ -38,7 +38,7 @@ export function startPageView(): void {
   watchPageKeys();
 }
 
-export function Page(): JSX.Element {
+export function OperatorPage(): JSX.Element {
   useSignalEffect(() => void (document.documentElement.dataset["theme"] = theme.choice.value));
   return (
     <>
@@ -83,7 +83,7 @@ function Bar(): JSX.Element {
       <button type="button" onClick={theme.next} aria-label={`Colours: ${theme.choice.value}. Change`}>
         {theme.choice.value === "auto" ? "Auto" : theme.choice.value === "dark" ? "Dark" : "Light"}
       </button>
-      <p class="mode">{pageHello.value?.mayAct === true ? "may act" : "read only"}</p>
+      <p class="mode">{receivedStreamHello.value?.mayAct === true ? "may act" : "read only"}</p>
     </header>
   );
 }
@@ -177,7 +177,7 @@ function View(): JSX.Element {
         <One
           name="locks"
           table={pageTables.locks}
-          columns={views.lockColumns}
+          columns={views.lockTableColumns}
           empty="No lock is held, and none is waited for."
         />
       );
@@ -186,7 +186,7 @@ function View(): JSX.Element {
         <One
           name="elections"
           table={pageTables.elections}
-          columns={views.electionColumns}
+          columns={views.electionTableColumns}
           empty="No election has candidates."
         />
       );
@@ -195,7 +195,7 @@ function View(): JSX.Element {
         <One
           name="barriers"
           table={pageTables.barriers}
-          columns={views.barrierColumns}
+          columns={views.barrierTableColumns}
           empty="No barrier is in use, and no gate is closed."
         />
       );
@@ -204,20 +204,22 @@ function View(): JSX.Element {
         <One
           name="pools"
           table={pageTables.pools}
-          columns={views.poolColumns}
+          columns={views.poolTableColumns}
           empty="No pool runs, and no results are stored."
         />
       );
     case "ticks":
-      return <One name="ticks" table={pageTables.ticks} columns={views.tickColumns} empty="No lock has ticks." />;
+      return <One name="ticks" table={pageTables.ticks} columns={views.tickTableColumns} empty="No lock has ticks." />;
     case "topics":
-      return <One name="topics" table={pageTables.topics} columns={views.topicColumns} empty="There are no topics." />;
+      return (
+        <One name="topics" table={pageTables.topics} columns={views.topicTableColumns} empty="There are no topics." />
+      );
     case "retry":
       return (
         <One
           name="stores"
           table={pageTables.stores}
-          columns={views.storeColumns}
+          columns={views.storeTableColumns}
           empty="This machine has no message stores of this user."
         />
       );
@@ -275,7 +277,7 @@ function Servers(): JSX.Element {
       <DataTable
         caption="Servers of publish/subscribe"
         table={pageTables.servers}
-        columns={views.serverColumns}
+        columns={views.serverTableColumns}
         empty="There are no servers of publish/subscribe."
         onOpen={open("servers")}
       />
@@ -283,7 +285,7 @@ function Servers(): JSX.Element {
       <DataTable
         caption="Processes that serve metrics"
         table={pageTables.processes}
-        columns={views.processColumns}
+        columns={views.processTableColumns}
         empty="No process that serves metrics is known; name some with --metrics."
         onOpen={open("processes")}
       />

@@ -5,9 +5,9 @@
 import { signal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
-import { browserChoice } from "./page_state.ts";
+import { rememberedBrowserChoice } from "./page_state.ts";
 
-const keys = browserChoice("baton-keys", ["on", "off"]);
+const keys = rememberedBrowserChoice("baton-keys", ["on", "off"]);
 const isHelpOpen = signal(false);
 
 const help: readonly (readonly [key: string, does: string])[] = [

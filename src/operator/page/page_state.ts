@@ -1,6 +1,6 @@
 /** Holds the state of the page. Each row is a signal, so that only changed rows are redrawn. */
 import { batch, computed, type Signal, signal } from "@preact/signals";
-import type { AboutRow, UiHello, UiTableName, UiTablePatch, UiTables } from "../ui/ui_rows.ts";
+import type { AboutRow, UiStreamHello, UiTableName, UiTablePatch, UiTables } from "../ui/ui_rows.ts";
 
 /** The rows of one table. `keys` changes when a row is added or removed. */
 export interface PageTable<Row> {
@@ -31,17 +31,17 @@ export type StreamState = "waiting" | "live" | "lost" | "refused";
 export const streamState = signal<StreamState>("waiting");
 /** Why the last connection was lost or refused. */
 export const streamFailureReason = signal("");
-export const pageHello = signal<UiHello | null>(null);
+export const receivedStreamHello = signal<UiStreamHello | null>(null);
 /** The wall clock of `baton ui`, in milliseconds; changes once a second. */
 export const programNowMs = signal(Date.now());
 /** The wall clock of `baton ui`, rounded down to the minute. */
 export const programNowMinuteMs = computed(() => programNowMs.value - programNowMs.value % 60_000);
 let offsetMs = 0;
 
-export function applyHello(greeting: UiHello): void {
+export function applyStreamHello(greeting: UiStreamHello): void {
   offsetMs = greeting.nowMs - Date.now();
   batch(() => {
-    pageHello.value = greeting;
+    receivedStreamHello.value = greeting;
     tickPageClock();
   });
 }
@@ -87,7 +87,7 @@ function applyRows(table: PageTable<unknown>, rows: Readonly<Record<string, unkn
  * Returns a choice that the browser remembers. If the browser's storage is disabled, the choice lasts as long as the
  * page.
  */
-export function browserChoice<Choice extends string>(
+export function rememberedBrowserChoice<Choice extends string>(
   name: string,
   choices: readonly [Choice, ...Choice[]],
 ): { readonly choice: Signal<Choice>; readonly next: () => void } {

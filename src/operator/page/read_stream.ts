@@ -1,7 +1,7 @@
 /** Receives the stream of rows, and reconnects when the stream is lost. Owns the connection and the token. */
 import { EventStreamReader, type ServerSentEvent } from "../ui/event_stream.ts";
-import type { UiHello, UiTablePatch } from "../ui/ui_rows.ts";
-import { applyHello, applyTablePatch, streamFailureReason, streamState } from "./page_state.ts";
+import type { UiStreamHello, UiTablePatch } from "../ui/ui_rows.ts";
+import { applyStreamHello, applyTablePatch, streamFailureReason, streamState } from "./page_state.ts";
 
 /**
  * How long the stream may be silent before it counts as lost, in milliseconds. `baton ui` sends a comment every 15 s.
@@ -140,7 +140,7 @@ async function readEvents(connection: AbortController): Promise<never> {
 
 function takeEvent({ event, data, id }: ServerSentEvent): void {
   if (event === "hello") {
-    applyHello(JSON.parse(data) as UiHello);
+    applyStreamHello(JSON.parse(data) as UiStreamHello);
     streamState.value = "live";
     streamFailureReason.value = "";
     delayMs = againMs.first;

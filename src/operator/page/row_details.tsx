@@ -3,17 +3,24 @@ import { type Signal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { ageText, countText, shownText, utcTimeText } from "../ui/shown_text.ts";
-import type { FollowedObjectRow, HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
+import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
-import type { FollowedScheduleRow, RunRow } from "../../base/rows/schedule_row.ts";
+import type { FollowedScheduleRow, RecordedRunRow } from "../../base/rows/schedule_row.ts";
 import type { StoreRow } from "../../base/rows/store_row.ts";
-import type { ServerRow, TopicListRow } from "../../base/rows/topic_row.ts";
+import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 import { HolderActions } from "./action_dialog.tsx";
 import { DeadLetters } from "./dead_letters.tsx";
 import { pageTables } from "./page_state.ts";
-import { AgeText, parseInstantMs, personText, personWhyText, StateMark, TickTimeLine } from "./row_parts.tsx";
-import { ServerActions, TopicDetails } from "./topic_view.tsx";
-import { tickState } from "./views.tsx";
+import {
+  AgeText,
+  parseInstantMs,
+  participantReasonText,
+  participantText,
+  StateMark,
+  TickTimeLine,
+} from "./row_parts.tsx";
+import { ServerActions, TopicDetailsView } from "./topic_view.tsx";
+import { tickScheduleState } from "./views.tsx";
 
 export interface OpenRowKey {
   readonly table: keyof typeof pageTables;
@@ -65,15 +72,15 @@ function Details({ shown: { table, key } }: { readonly shown: OpenRowKey }): JSX
   const row = pageTables[table].rows.get(key)?.value;
   if (row === undefined) return <p role="status">It is no longer there.</p>;
   if (table === "locks" || table === "elections" || table === "barriers") {
-    return <UseDetails row={row as FollowedObjectRow} />;
+    return <UseDetails row={row as FollowedCoordinationRow} />;
   }
   if (table === "pools") return <PoolDetails row={row as FollowedPoolRow} />;
   if (table === "ticks") return <TickDetails row={row as FollowedScheduleRow} />;
-  if (table === "topics") return <TopicDetails key={key} row={row as TopicListRow} />;
+  if (table === "topics") return <TopicDetailsView key={key} row={row as TopicListRow} />;
   return (
     <>
       <Fields fields={Object.entries(row).map(([name, value]) => [fieldName(name), fieldText(value)])} />
-      {table === "servers" && <ServerActions row={row as ServerRow} />}
+      {table === "servers" && <ServerActions row={row as TopicServerRow} />}
       {table === "stores" && <DeadLetters key={key} store={row as StoreRow} />}
     </>
   );
@@ -116,7 +123,7 @@ function Fields({ fields }: { readonly fields: readonly (readonly [string, Compo
   );
 }
 
-function UseDetails({ row }: { readonly row: FollowedObjectRow }): JSX.Element {
+function UseDetails({ row }: { readonly row: FollowedCoordinationRow }): JSX.Element {
   const { kind, limit, first_holders, first_waiters, holders, waiters, problem } = row;
   const words = kind === "election"
     ? { holders: "Leader", waiters: "Candidates, in their order" }
@@ -141,7 +148,7 @@ function PeopleTable({ caption, people, count, row, isQueue }: {
   readonly caption: string;
   readonly people: readonly (HolderRow | WaiterRow)[];
   readonly count: number | null;
-  readonly row: FollowedObjectRow;
+  readonly row: FollowedCoordinationRow;
   readonly isQueue: boolean;
 }): JSX.Element {
   if (people.length === 0) return <p>{caption}: {count === null ? "hidden by an access list" : "none"}</p>;
@@ -158,7 +165,7 @@ function PeopleTable({ caption, people, count, row, isQueue }: {
             <tr key={person.id ?? index}>
               <td data-head={heads[0]}>{("place" in person ? person.place : person.rank) ?? "-"}</td>
               <th scope="row">
-                {shownText(personText(person))} {"rank" in person && <HolderActions row={row} person={person} />}
+                {shownText(participantText(person))} {"rank" in person && <HolderActions row={row} person={person} />}
               </th>
               <td data-head="For">
                 <AgeText since={person.since} />
@@ -167,7 +174,7 @@ function PeopleTable({ caption, people, count, row, isQueue }: {
               <td data-head={heads[4]}>
                 {shownText(("place" in person ? person.id?.slice(0, 8) : person.fencing_token) ?? "-")}
               </td>
-              <td data-head="Why">{shownText(personWhyText(person)) || "-"}</td>
+              <td data-head="Why">{shownText(participantReasonText(person)) || "-"}</td>
             </tr>
           ))}
         </tbody>
@@ -198,7 +205,7 @@ function PoolDetails({ row: { done, failed, holders, items } }: { readonly row: 
                   <AgeText since={holder?.since ?? last_result?.at ?? null} />
                 </td>
                 <td data-head="By">
-                  {holder === null ? shownText(last_result?.by ?? "-") : shownText(personText(holder))}
+                  {holder === null ? shownText(last_result?.by ?? "-") : shownText(participantText(holder))}
                 </td>
                 <td data-head="Detail">{shownText(last_result?.what || "-")}</td>
               </tr>
@@ -212,7 +219,7 @@ function PoolDetails({ row: { done, failed, holders, items } }: { readonly row: 
 
 function TickDetails({ row }: { readonly row: FollowedScheduleRow }): JSX.Element {
   const { schedule, time_zone, next, running, runs } = row;
-  const { kind, text } = tickState(row, Date.now());
+  const { kind, text } = tickScheduleState(row, Date.now());
   return (
     <>
       <Fields
@@ -241,7 +248,7 @@ function TickDetails({ row }: { readonly row: FollowedScheduleRow }): JSX.Elemen
   );
 }
 
-function RunCells({ run }: { readonly run: RunRow }): JSX.Element {
+function RunCells({ run }: { readonly run: RecordedRunRow }): JSX.Element {
   const { tick, until, count, result, attempt, host, began, ended, exit_code, signal, why } = run;
   const range = count > 1 ? ` to ${utcTimeText(parseInstantMs(until))} (${countText(count)})` : "";
   const end = signal ?? (exit_code === null || exit_code === 0 ? "" : `exit ${exit_code}`);

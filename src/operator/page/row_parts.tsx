@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { ageText, countText, relativeText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
 import type { PoolRow } from "../../base/rows/pool_row.ts";
-import type { FollowedScheduleRow, RunRow } from "../../base/rows/schedule_row.ts";
+import type { FollowedScheduleRow, RecordedRunRow } from "../../base/rows/schedule_row.ts";
 import { programNowMinuteMs, programNowMs } from "./page_state.ts";
 
 /** Shows an age, which grows with the clock. Only its text is redrawn. */
@@ -23,12 +23,14 @@ export function RelativeTimeText({ at }: { readonly at: string }): JSX.Element {
 }
 
 /** Returns text such as `root@db1:812 backup`. */
-export function personText({ user, host, pid, command }: Pick<HolderRow, "user" | "host" | "pid" | "command">): string {
+export function participantText(
+  { user, host, pid, command }: Pick<HolderRow, "user" | "host" | "pid" | "command">,
+): string {
   const process = `${user}@${host}${pid === 0 ? "" : `:${pid}`}`;
   return `${process}${command === "" ? "" : ` ${command}`}`;
 }
 
-export function personWhyText({ value, reason, revoke }: HolderRow | WaiterRow): string {
+export function participantReasonText({ value, reason, revoke }: HolderRow | WaiterRow): string {
   const asked = revoke === null ? "" : `asked to release it${revoke.by === "" ? "" : ` by ${revoke.by}`}`;
   return [value ?? "", reason, asked].filter((text) => text !== "").join(", ");
 }
@@ -40,7 +42,7 @@ export function PeopleSummary({ people, count }: {
   const [first] = people;
   if (first === undefined) return <>{count === null ? "hidden by an access list" : "-"}</>;
   const others = (count ?? 1) - 1;
-  return <>{shownText(personText(first))}{others > 0 ? ` and ${countText(others)} more` : ""}</>;
+  return <>{shownText(participantText(first))}{others > 0 ? ` and ${countText(others)} more` : ""}</>;
 }
 
 /** Shows a state in words with a mark. The marks differ in shape, so that users can tell them apart without color. */
@@ -103,7 +105,7 @@ function RunningBar({ beganAt, nowAt }: { readonly beganAt: number; readonly now
   return <rect class="busy" x={beganAt} width={Math.max(2, nowAt - beganAt)} y="3" height="10" />;
 }
 
-function RunBar({ run, at }: { readonly run: RunRow; readonly at: (ms: number) => number }): JSX.Element {
+function RunBar({ run, at }: { readonly run: RecordedRunRow; readonly at: (ms: number) => number }): JSX.Element {
   const from = at(parseInstantMs(run.began ?? run.tick));
   const width = Math.max(2, at(parseInstantMs(run.ended ?? run.until ?? run.tick)) - from);
   const isRun = run.began !== null;

@@ -3,7 +3,7 @@ import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import { topicStateText } from "../../base/rows/row_texts.ts";
-import type { ServerRow, SubscriberRow, TopicListRow } from "../../base/rows/topic_row.ts";
+import type { SubscriberRow, TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 import type { AnsweredTopicRow } from "../ui/ui_rows.ts";
 import { ActionButton } from "./action_dialog.tsx";
 import { pageTables } from "./page_state.ts";
@@ -50,7 +50,7 @@ function rateBetween(before: AnsweredTopicRow | null, now: AnsweredTopicRow): nu
   return spentMs <= 0 || added < 0 ? null : Math.round(10_000 * added / spentMs) / 10;
 }
 
-export function TopicDetails({ row }: { readonly row: TopicListRow }): JSX.Element {
+export function TopicDetailsView({ row }: { readonly row: TopicListRow }): JSX.Element {
   const { topic, server, epoch } = row;
   const { now, rate, why } = useTopicReading(topic).value;
   const facts: [string, string][] = [["Owner", server], ["State", topicStateText(row)], ["Epoch", countText(epoch)]];
@@ -124,7 +124,7 @@ function MoveButton({ row: { topic, server, epoch } }: { readonly row: TopicList
 }
 
 export function ServerActions({ row: { server, endpoint, draining, topic_count } }: {
-  readonly row: ServerRow;
+  readonly row: TopicServerRow;
 }): JSX.Element | null {
   if (endpoint === null) return null;
   const what = 'Server "' + shownText(server) + '"';

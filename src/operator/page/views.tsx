@@ -1,20 +1,20 @@
 /** Lists the views of the page, and the columns of their tables. */
 import type { ComponentChildren } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import type { FollowedObjectRow } from "../../base/rows/object_row.ts";
+import type { FollowedCoordinationRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import { topicStateText } from "../../base/rows/row_texts.ts";
 import { type FollowedScheduleRow, isScheduleOverdue } from "../../base/rows/schedule_row.ts";
-import type { ServerRow, TopicListRow } from "../../base/rows/topic_row.ts";
+import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 import type { RatedProcessRow, RatedStoreRow } from "../ui/ui_rows.ts";
 import type { TableColumn } from "./data_table.tsx";
 import { programNowMinuteMs } from "./page_state.ts";
 import {
   AgeText,
   parseInstantMs,
+  participantReasonText,
+  participantText,
   PeopleSummary,
-  personText,
-  personWhyText,
   PoolProgress,
   RelativeTimeText,
   StateMark,
@@ -53,21 +53,21 @@ const nameColumn = <Row extends { readonly name: string }>(): TableColumn<Row> =
   text: ({ name }) => name,
 });
 
-const sinceOf = ({ first_holders: [holder], first_waiters: [waiter] }: FollowedObjectRow) =>
+const sinceOf = ({ first_holders: [holder], first_waiters: [waiter] }: FollowedCoordinationRow) =>
   holder?.since ?? waiter?.since ?? null;
 
-const whyOf = (row: FollowedObjectRow) =>
-  row.problem ?? (row.first_holders[0] === undefined ? "" : personWhyText(row.first_holders[0]));
+const whyOf = (row: FollowedCoordinationRow) =>
+  row.problem ?? (row.first_holders[0] === undefined ? "" : participantReasonText(row.first_holders[0]));
 
 function useColumns(
   words: { readonly holder: string; readonly waiting: string },
-): readonly TableColumn<FollowedObjectRow>[] {
+): readonly TableColumn<FollowedCoordinationRow>[] {
   return [
     nameColumn(),
     {
       id: "holder",
       head: words.holder,
-      text: ({ first_holders }) => first_holders.map(personText).join(" "),
+      text: ({ first_holders }) => first_holders.map(participantText).join(" "),
       cell: ({ first_holders, holders }) => <PeopleSummary people={first_holders} count={holders} />,
     },
     {
@@ -89,21 +89,21 @@ function useColumns(
   ];
 }
 
-function whyCell(row: FollowedObjectRow): ComponentChildren {
+function whyCell(row: FollowedCoordinationRow): ComponentChildren {
   const isBad = row.problem !== null || row.first_holders.some(({ revoke }) => revoke !== null);
   return isBad ? <StateMark kind={row.problem === null ? "warn" : "bad"} text={whyOf(row)} /> : shownText(whyOf(row));
 }
 
-export const lockColumns = useColumns({ holder: "Holder", waiting: "Waiting" });
-export const electionColumns = useColumns({ holder: "Leader", waiting: "Candidates" });
+export const lockTableColumns = useColumns({ holder: "Holder", waiting: "Waiting" });
+export const electionTableColumns = useColumns({ holder: "Leader", waiting: "Candidates" });
 
-export const barrierColumns: readonly TableColumn<FollowedObjectRow>[] = [
+export const barrierTableColumns: readonly TableColumn<FollowedCoordinationRow>[] = [
   nameColumn(),
   { id: "kind", head: "Kind", text: ({ kind }) => kind },
   {
     id: "inside",
     head: "Inside",
-    text: ({ first_holders }) => first_holders.map(personText).join(" "),
+    text: ({ first_holders }) => first_holders.map(participantText).join(" "),
     cell: ({ first_holders, holders }) => <PeopleSummary people={first_holders} count={holders} />,
   },
   {
@@ -128,7 +128,7 @@ function numberColumn<Row>(id: string, head: string, number: (row: Row) => numbe
   return { id, head, text: (row) => countText(number(row)), order: number, isNumber: true };
 }
 
-export const poolColumns: readonly TableColumn<FollowedPoolRow>[] = [
+export const poolTableColumns: readonly TableColumn<FollowedPoolRow>[] = [
   nameColumn(),
   {
     id: "progress",
@@ -146,7 +146,7 @@ export const poolColumns: readonly TableColumn<FollowedPoolRow>[] = [
 ];
 
 /** Returns the state of a schedule, in words and as a kind of mark. */
-export function tickState(row: FollowedScheduleRow, now: number): {
+export function tickScheduleState(row: FollowedScheduleRow, now: number): {
   readonly kind: "good" | "warn" | "bad" | "idle";
   readonly text: string;
 } {
@@ -162,15 +162,15 @@ export function tickState(row: FollowedScheduleRow, now: number): {
   return { kind, text: `last ${last.result}` };
 }
 
-export const tickColumns: readonly TableColumn<FollowedScheduleRow>[] = [
+export const tickTableColumns: readonly TableColumn<FollowedScheduleRow>[] = [
   nameColumn(),
   { id: "schedule", head: "Schedule", text: ({ schedule, time_zone }) => `${schedule} (${time_zone})` },
   {
     id: "state",
     head: "State",
-    text: (row) => tickState(row, programNowMinuteMs.value).text,
+    text: (row) => tickScheduleState(row, programNowMinuteMs.value).text,
     cell: (row) => {
-      const { kind, text } = tickState(row, programNowMinuteMs.value);
+      const { kind, text } = tickScheduleState(row, programNowMinuteMs.value);
       return <StateMark kind={kind} text={text} />;
     },
   },
@@ -191,7 +191,7 @@ export const tickColumns: readonly TableColumn<FollowedScheduleRow>[] = [
   },
 ];
 
-export const topicColumns: readonly TableColumn<TopicListRow>[] = [
+export const topicTableColumns: readonly TableColumn<TopicListRow>[] = [
   { id: "topic", head: "Topic", text: ({ topic }) => topic },
   { id: "server", head: "Owner", text: ({ server }) => server },
   {
@@ -206,7 +206,7 @@ export const topicColumns: readonly TableColumn<TopicListRow>[] = [
   numberColumn("epoch", "Epoch", ({ epoch }) => epoch),
 ];
 
-export const storeColumns: readonly TableColumn<RatedStoreRow>[] = [
+export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [
   nameColumn(),
   numberColumn("waiting", "Waiting", ({ states }) => states.waiting.count),
   numberColumn("flight", "In flight", ({ states }) => states.in_flight.count),
@@ -240,7 +240,7 @@ export const storeColumns: readonly TableColumn<RatedStoreRow>[] = [
   },
 ];
 
-export const serverColumns: readonly TableColumn<ServerRow>[] = [
+export const serverTableColumns: readonly TableColumn<TopicServerRow>[] = [
   { id: "server", head: "Server", text: ({ server }) => server },
   {
     id: "state",
@@ -258,7 +258,7 @@ export const serverColumns: readonly TableColumn<ServerRow>[] = [
 const numbersText = (numbers: Readonly<Record<string, number>>, unit = "") =>
   Object.entries(numbers).map(([what, number]) => `${what} ${countText(number)}${unit}`).join(", ");
 
-export const processColumns: readonly TableColumn<RatedProcessRow>[] = [
+export const processTableColumns: readonly TableColumn<RatedProcessRow>[] = [
   { id: "address", head: "Metrics at", text: ({ address }) => address },
   {
     id: "process",

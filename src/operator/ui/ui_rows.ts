@@ -1,10 +1,10 @@
 /** Types of the rows that `baton ui` sends to its page. The program and the page share these types. */
-import type { FollowedObjectRow } from "../../base/rows/object_row.ts";
+import type { FollowedCoordinationRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../base/rows/process_row.ts";
 import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
 import type { StoreRow } from "../../base/rows/store_row.ts";
-import type { ServerRow, TopicDetailsRow, TopicListRow } from "../../base/rows/topic_row.ts";
+import type { TopicDetailsRow, TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 
 export interface RatedStoreRow extends StoreRow {
   /** Messages delivered per second since the previous reading; null before the second reading. */
@@ -43,7 +43,7 @@ export interface AboutRow {
 }
 
 /** The first event of a stream. It tells the page what its user may do. */
-export interface UiHello {
+export interface UiStreamHello {
   /** The wall clock of `baton ui`, in milliseconds, from which the page computes ages. */
   readonly nowMs: number;
   readonly mayAct: boolean;
@@ -52,13 +52,13 @@ export interface UiHello {
 
 /** The type of the rows in each table of the page. */
 export interface UiTables {
-  readonly locks: FollowedObjectRow;
-  readonly elections: FollowedObjectRow;
-  readonly barriers: FollowedObjectRow;
+  readonly locks: FollowedCoordinationRow;
+  readonly elections: FollowedCoordinationRow;
+  readonly barriers: FollowedCoordinationRow;
   readonly pools: FollowedPoolRow;
   readonly ticks: FollowedScheduleRow;
   readonly topics: TopicListRow;
-  readonly servers: ServerRow;
+  readonly servers: TopicServerRow;
   readonly stores: RatedStoreRow;
   readonly processes: RatedProcessRow;
   readonly about: AboutRow;

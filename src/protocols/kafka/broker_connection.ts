@@ -13,15 +13,15 @@ import { newGuid } from "../../base/support/guid.ts";
 import { protocolError } from "../../base/wire/bytes.ts";
 import { kafkaErrorName } from "./kafka_error_codes.ts";
 import {
-  apiVersionsRequest,
   decodeKafkaResponse,
   encodeKafkaRequest,
+  kafkaApiVersionsRequest,
   type KafkaRequest,
   type KafkaRequestValue,
   type KafkaResponseValue,
-  readCorrelationId,
-  saslAuthenticateRequest,
-  saslHandshakeRequest,
+  kafkaSaslAuthenticateRequest,
+  kafkaSaslHandshakeRequest,
+  readKafkaCorrelationId,
 } from "./kafka_requests.ts";
 import { describeSocketFailure } from "../../base/sockets/describe_failure.ts";
 import { FrameStream } from "../../base/sockets/frame_stream.ts";
@@ -139,20 +139,20 @@ export class KafkaBrokerConnection {
   }
 
   async #fetchVersions(signal: AbortSignal): Promise<void> {
-    const { error, apis } = await this.request(apiVersionsRequest, {}, signal);
+    const { error, apis } = await this.request(kafkaApiVersionsRequest, {}, signal);
     if (error !== 0) throw protocolError(`${this.name} returned an error for ApiVersions: ${kafkaErrorName(error)}`);
     for (const { key, min, max } of apis ?? []) this.#versions.set(key, { min, max });
   }
 
   async #authenticate({ mechanism, user, password }: KafkaCredentials, signal: AbortSignal): Promise<void> {
-    const shaken = await this.request(saslHandshakeRequest, { mechanism }, signal);
+    const shaken = await this.request(kafkaSaslHandshakeRequest, { mechanism }, signal);
     if (shaken.error !== 0) {
       const known = (shaken.mechanisms ?? []).join(", ");
       throw new BatonError("REFUSED", `${this.name} does not support ${mechanism}; it supports ${known}`);
     }
     const say = async (text: string): Promise<string> => {
       const { error, message, bytes } = await this.request(
-        saslAuthenticateRequest,
+        kafkaSaslAuthenticateRequest,
         { bytes: Buffer.from(text) },
         signal,
       );
@@ -168,7 +168,7 @@ export class KafkaBrokerConnection {
   /** Handles a response. An exception ends the connection. */
   #handleResponse(frame: Uint8Array): void {
     const waiting = this.#pending;
-    if (waiting === null || readCorrelationId(frame) !== waiting.correlation) {
+    if (waiting === null || readKafkaCorrelationId(frame) !== waiting.correlation) {
       throw protocolError(`${this.name} sent an unexpected response`);
     }
     waiting.answered(frame);

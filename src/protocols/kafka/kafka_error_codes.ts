@@ -81,7 +81,7 @@ export const isRetriableKafkaError = isOneOf(
 );
 
 /** Returns whether the broker does not know the producer's ID or sequence, so that a new ID is needed. */
-export const isStaleProducerError = isOneOf(
+export const isStaleKafkaProducerError = isOneOf(
   "OUT_OF_ORDER_SEQUENCE",
   "UNKNOWN_PRODUCER_ID",
   "INVALID_PRODUCER_EPOCH",
@@ -89,14 +89,14 @@ export const isStaleProducerError = isOneOf(
 );
 
 /** Returns whether the broker will never accept this record, but may accept other records. */
-export const isRecordRefusedError = isOneOf(
+export const isKafkaRecordRefusedError = isOneOf(
   "MESSAGE_TOO_LARGE",
   "RECORD_LIST_TOO_LARGE",
   "INVALID_RECORD",
   "POLICY_VIOLATION",
 );
 
-export const isAccessDeniedError = isOneOf(
+export const isKafkaAccessDeniedError = isOneOf(
   "TOPIC_AUTHORIZATION_FAILED",
   "CLUSTER_AUTHORIZATION_FAILED",
   "SASL_AUTHENTICATION_FAILED",

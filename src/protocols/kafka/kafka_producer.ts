@@ -10,20 +10,26 @@ import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import {
-  isAccessDeniedError,
-  isRecordRefusedError,
+  isKafkaAccessDeniedError,
+  isKafkaRecordRefusedError,
   isRetriableKafkaError,
-  isStaleProducerError,
+  isStaleKafkaProducerError,
   kafkaErrorName,
   kafkaErrors,
 } from "./kafka_error_codes.ts";
-import { crc32c, encodeRecordBatch, type KafkaRecord, noProducerStamp, type ProducerStamp } from "./record_batch.ts";
 import {
-  createTopicsRequest,
-  initProducerIdRequest,
-  metadataRequest,
-  oldMetadataRequest,
-  produceRequest,
+  crc32c,
+  encodeKafkaRecordBatch,
+  type KafkaProducerStamp,
+  type KafkaRecord,
+  noKafkaProducerStamp,
+} from "./record_batch.ts";
+import {
+  kafkaCreateTopicsRequest,
+  kafkaInitProducerIdRequest,
+  kafkaMetadataRequest,
+  kafkaProduceRequest,
+  oldKafkaMetadataRequest,
 } from "./kafka_requests.ts";
 import { KafkaBrokerConnection, type KafkaBrokerOptions } from "./broker_connection.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
@@ -50,7 +56,7 @@ export class KafkaProducer {
   readonly #brokers: Brokers;
   #leaders: readonly (Address | null)[] = [];
   /** The ID that a broker has given this producer; null before it was requested. */
-  #producer: Omit<ProducerStamp, "sequence"> | null = null;
+  #producer: Omit<KafkaProducerStamp, "sequence"> | null = null;
   /** The sequence number of the next record in each partition. */
   readonly #sequences = new Map<number, number>();
   /** The last record that was sent without a response. The broker may have stored it. */
@@ -145,13 +151,13 @@ export class KafkaProducer {
     signal: AbortSignal,
   ): Promise<number> {
     const { topic, timeoutMs } = this.#options;
-    const producer = this.#producer ?? noProducerStamp;
-    const sequence = producer.producerId === noProducerStamp.producerId
-      ? noProducerStamp.sequence
+    const producer = this.#producer ?? noKafkaProducerStamp;
+    const sequence = producer.producerId === noKafkaProducerStamp.producerId
+      ? noKafkaProducerStamp.sequence
       : this.#sequences.get(partition) ?? 0;
-    const records = encodeRecordBatch(record, { ...producer, sequence });
+    const records = encodeKafkaRecordBatch(record, { ...producer, sequence });
     this.#unconfirmed = { key: record.key, partition };
-    const { topics } = await broker.request(produceRequest, {
+    const { topics } = await broker.request(kafkaProduceRequest, {
       transactionalId: null,
       acks: -1,
       timeoutMs,
@@ -169,15 +175,15 @@ export class KafkaProducer {
       return null;
     }
     const name = kafkaErrorName(error);
-    if (isStaleProducerError(error)) {
+    if (isStaleKafkaProducerError(error)) {
       this.#forgetProducer();
       return name;
     }
-    if (isRecordRefusedError(error)) {
+    if (isKafkaRecordRefusedError(error)) {
       this.#unconfirmed = null;
       throw this.#producerError("BAD_DATA", `the broker does not accept this message (${name})`);
     }
-    if (isAccessDeniedError(error)) {
+    if (isKafkaAccessDeniedError(error)) {
       throw this.#producerError("REFUSED", `this client has no permission to write (${name})`);
     }
     return this.#forgetLeaders(name);
@@ -196,18 +202,22 @@ export class KafkaProducer {
 
   /** Requests an ID for this producer. Returns like `#attempt`. */
   async #register(broker: KafkaBrokerConnection, signal: AbortSignal): Promise<string | null> {
-    if (!broker.supports(initProducerIdRequest)) {
-      this.#producer = noProducerStamp;
+    if (!broker.supports(kafkaInitProducerIdRequest)) {
+      this.#producer = noKafkaProducerStamp;
       return null;
     }
-    const answer = await broker.request(initProducerIdRequest, { transactionalId: null, timeoutMs: 60_000 }, signal);
+    const answer = await broker.request(
+      kafkaInitProducerIdRequest,
+      { transactionalId: null, timeoutMs: 60_000 },
+      signal,
+    );
     const { error, producerId, producerEpoch } = answer;
     const why = `the broker gave this producer no ID (${kafkaErrorName(error)})`;
     if (isRetriableKafkaError(error)) return why;
     if (error === kafkaErrors.NONE) this.#producer = { producerId, producerEpoch };
     // Brokers before 2.8 require the permission IDEMPOTENT_WRITE on the cluster. Without an ID, repeated records may be
     // stored twice.
-    else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noProducerStamp;
+    else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noKafkaProducerStamp;
     else throw this.#producerError("UNREACHABLE", why);
     return null;
   }
@@ -349,9 +359,9 @@ async function describeTopic(
   signal: AbortSignal,
 ): Promise<KafkaTopicMetadata> {
   // Requests all topics from brokers before 0.11, because they create every topic that a request names.
-  const { brokers, topics, controller } = broker.supports(metadataRequest)
-    ? await broker.request(metadataRequest, { topics: [topic], makesTopics: false }, signal)
-    : await broker.request(oldMetadataRequest, { topics: null }, signal);
+  const { brokers, topics, controller } = broker.supports(kafkaMetadataRequest)
+    ? await broker.request(kafkaMetadataRequest, { topics: [topic], makesTopics: false }, signal)
+    : await broker.request(oldKafkaMetadataRequest, { topics: null }, signal);
   const addresses = new Map(
     brokers?.map(({ nodeId, host, port }): [number, Address] => [nodeId, { kind: "tcp", host: host ?? "", port }]),
   );
@@ -377,13 +387,13 @@ async function createTopic(
   { partitions, replication }: KafkaTopicShape,
   signal: AbortSignal,
 ): Promise<string | null> {
-  if (!broker.supports(createTopicsRequest)) {
+  if (!broker.supports(kafkaCreateTopicsRequest)) {
     await createTopicByMetadata(broker, topic, signal);
     return null;
   }
   const made = { name: topic, partitions, replication, assignments: [], configs: [] };
   const { topics } = await broker.request(
-    createTopicsRequest,
+    kafkaCreateTopicsRequest,
     { topics: [made], timeoutMs: 10_000, validateOnly: false },
     signal,
   );
@@ -398,13 +408,13 @@ async function createTopic(
  * auto.create.topics.enable is set.
  */
 async function createTopicByMetadata(broker: KafkaBrokerConnection, topic: string, signal: AbortSignal): Promise<void> {
-  if (broker.supports(metadataRequest)) {
-    await broker.request(metadataRequest, { topics: [topic], makesTopics: true }, signal);
-  } else await broker.request(oldMetadataRequest, { topics: [topic] }, signal);
+  if (broker.supports(kafkaMetadataRequest)) {
+    await broker.request(kafkaMetadataRequest, { topics: [topic], makesTopics: true }, signal);
+  } else await broker.request(oldKafkaMetadataRequest, { topics: [topic] }, signal);
 }
 
 function topicError(topic: string, error: number, message: string | null): BatonError {
-  const code = isAccessDeniedError(error) ? "REFUSED" : "CONFIG";
+  const code = isKafkaAccessDeniedError(error) ? "REFUSED" : "CONFIG";
   const more = message === null ? "" : `: ${message}`;
   return new BatonError(code, `The Kafka topic "${topic}" cannot be used: ${kafkaErrorName(error)}${more}`);
 }

@@ -4,16 +4,16 @@
  * removed.
  */
 import {
-  type AnyCodec,
-  boolean,
-  buffer,
-  type Codec,
-  type CodecValue,
-  emptyRecord,
-  int,
-  long,
-  record,
-  vector,
+  type AnyJuteCodec,
+  emptyJuteRecordCodec,
+  juteBooleanCodec,
+  juteBytesCodec,
+  type JuteCodec,
+  type JuteCodecValue,
+  juteIntCodec,
+  juteLongCodec,
+  juteRecordCodec,
+  juteVectorCodec,
 } from "../../base/wire/record_codec.ts";
 import { ByteReader, protocolError } from "../../base/wire/bytes.ts";
 import { encodeLengthFrame } from "../../base/wire/length_frame.ts";
@@ -22,14 +22,14 @@ import { encodeLengthFrame } from "../../base/wire/length_frame.ts";
 // have the same encoding in both. Source: Kafka protocol guide, "Protocol Primitive Types". Request versions with the
 // compact ("flexible") encoding are not used.
 
-const short: Codec<number> = {
+const short: JuteCodec<number> = {
   bytesMin: 2,
   read: (reader) => reader.i16(),
   write: (writer, value) => writer.i16(value),
 };
 
 /** STRING and NULLABLE_STRING, with a 16-bit length. */
-export const kafkaText: Codec<string | null> = {
+export const kafkaTextCodec: JuteCodec<string | null> = {
   bytesMin: 2,
   read(reader) {
     const length = reader.i16();
@@ -39,14 +39,17 @@ export const kafkaText: Codec<string | null> = {
     if (value === null) return writer.i16(-1);
     const bytes = new TextEncoder().encode(value);
     if (bytes.byteLength > 0x7fff) {
-      throw protocolError(`A kafkaText of ${bytes.byteLength} bytes is longer than Kafka's 32767`);
+      throw protocolError(`A text of ${bytes.byteLength} bytes is longer than Kafka's 32767`);
     }
     writer.i16(bytes.byteLength);
     writer.raw(bytes);
   },
 };
 
-export interface KafkaRequest<Request extends AnyCodec = AnyCodec, Response extends AnyCodec = AnyCodec> {
+export interface KafkaRequest<
+  Request extends AnyJuteCodec = AnyJuteCodec,
+  Response extends AnyJuteCodec = AnyJuteCodec,
+> {
   /** The request's name in Kafka's protocol guide, for messages. */
   readonly name: string;
   readonly key: number;
@@ -55,38 +58,51 @@ export interface KafkaRequest<Request extends AnyCodec = AnyCodec, Response exte
   readonly response: Response;
 }
 
-export type KafkaRequestValue<R extends KafkaRequest> = CodecValue<R["request"]>;
-export type KafkaResponseValue<R extends KafkaRequest> = CodecValue<R["response"]>;
+export type KafkaRequestValue<R extends KafkaRequest> = JuteCodecValue<R["request"]>;
+export type KafkaResponseValue<R extends KafkaRequest> = JuteCodecValue<R["response"]>;
 
-const Broker = record({ nodeId: int, host: kafkaText, port: int, rack: kafkaText });
-const Partition = record({
-  error: short,
-  index: int,
-  leader: int,
-  replicas: vector(int),
-  inSync: vector(int),
+const Broker = juteRecordCodec({
+  nodeId: juteIntCodec,
+  host: kafkaTextCodec,
+  port: juteIntCodec,
+  rack: kafkaTextCodec,
 });
-const Topic = record({ error: short, name: kafkaText, isInternal: boolean, partitions: vector(Partition) });
+const Partition = juteRecordCodec({
+  error: short,
+  index: juteIntCodec,
+  leader: juteIntCodec,
+  replicas: juteVectorCodec(juteIntCodec),
+  inSync: juteVectorCodec(juteIntCodec),
+});
+const Topic = juteRecordCodec({
+  error: short,
+  name: kafkaTextCodec,
+  isInternal: juteBooleanCodec,
+  partitions: juteVectorCodec(Partition),
+});
 
-export const apiVersionsRequest = {
+export const kafkaApiVersionsRequest = {
   name: "ApiVersions",
   key: 18,
   version: 0,
-  request: emptyRecord,
-  response: record({ error: short, apis: vector(record({ key: short, min: short, max: short })) }),
+  request: emptyJuteRecordCodec,
+  response: juteRecordCodec({
+    error: short,
+    apis: juteVectorCodec(juteRecordCodec({ key: short, min: short, max: short })),
+  }),
 } as const;
 
-export const metadataRequest = {
+export const kafkaMetadataRequest = {
   name: "Metadata",
   key: 3,
   version: 4,
-  request: record({ topics: vector(kafkaText), makesTopics: boolean }),
-  response: record({
-    throttleMs: int,
-    brokers: vector(Broker),
-    clusterId: kafkaText,
-    controller: int,
-    topics: vector(Topic),
+  request: juteRecordCodec({ topics: juteVectorCodec(kafkaTextCodec), makesTopics: juteBooleanCodec }),
+  response: juteRecordCodec({
+    throttleMs: juteIntCodec,
+    brokers: juteVectorCodec(Broker),
+    clusterId: kafkaTextCodec,
+    controller: juteIntCodec,
+    topics: juteVectorCodec(Topic),
   }),
 } as const;
 
@@ -94,76 +110,95 @@ export const metadataRequest = {
  * The metadata request for brokers before 0.11, which create every topic that it names. With null, it requests all
  * topics.
  */
-export const oldMetadataRequest = {
+export const oldKafkaMetadataRequest = {
   name: "Metadata",
   key: 3,
   version: 2,
-  request: record({ topics: vector(kafkaText) }),
-  response: record({ brokers: vector(Broker), clusterId: kafkaText, controller: int, topics: vector(Topic) }),
+  request: juteRecordCodec({ topics: juteVectorCodec(kafkaTextCodec) }),
+  response: juteRecordCodec({
+    brokers: juteVectorCodec(Broker),
+    clusterId: kafkaTextCodec,
+    controller: juteIntCodec,
+    topics: juteVectorCodec(Topic),
+  }),
 } as const;
 
-export const initProducerIdRequest = {
+export const kafkaInitProducerIdRequest = {
   name: "InitProducerId",
   key: 22,
   version: 0,
-  request: record({ transactionalId: kafkaText, timeoutMs: int }),
-  response: record({ throttleMs: int, error: short, producerId: long, producerEpoch: short }),
+  request: juteRecordCodec({ transactionalId: kafkaTextCodec, timeoutMs: juteIntCodec }),
+  response: juteRecordCodec({
+    throttleMs: juteIntCodec,
+    error: short,
+    producerId: juteLongCodec,
+    producerEpoch: short,
+  }),
 } as const;
 
-export const produceRequest = {
+export const kafkaProduceRequest = {
   name: "Produce",
   key: 0,
   version: 3,
-  request: record({
-    transactionalId: kafkaText,
+  request: juteRecordCodec({
+    transactionalId: kafkaTextCodec,
     acks: short,
-    timeoutMs: int,
-    topics: vector(record({ name: kafkaText, partitions: vector(record({ index: int, records: buffer })) })),
+    timeoutMs: juteIntCodec,
+    topics: juteVectorCodec(
+      juteRecordCodec({
+        name: kafkaTextCodec,
+        partitions: juteVectorCodec(juteRecordCodec({ index: juteIntCodec, records: juteBytesCodec })),
+      }),
+    ),
   }),
-  response: record({
-    topics: vector(record({
-      name: kafkaText,
-      partitions: vector(record({ index: int, error: short, baseOffset: long, appendedAtMs: long })),
+  response: juteRecordCodec({
+    topics: juteVectorCodec(juteRecordCodec({
+      name: kafkaTextCodec,
+      partitions: juteVectorCodec(
+        juteRecordCodec({ index: juteIntCodec, error: short, baseOffset: juteLongCodec, appendedAtMs: juteLongCodec }),
+      ),
     })),
-    throttleMs: int,
+    throttleMs: juteIntCodec,
   }),
 } as const;
 
-export const createTopicsRequest = {
+export const kafkaCreateTopicsRequest = {
   name: "CreateTopics",
   key: 19,
   version: 4,
-  request: record({
-    topics: vector(record({
-      name: kafkaText,
-      partitions: int,
+  request: juteRecordCodec({
+    topics: juteVectorCodec(juteRecordCodec({
+      name: kafkaTextCodec,
+      partitions: juteIntCodec,
       replication: short,
-      assignments: vector(record({ partition: int, brokers: vector(int) })),
-      configs: vector(record({ name: kafkaText, value: kafkaText })),
+      assignments: juteVectorCodec(
+        juteRecordCodec({ partition: juteIntCodec, brokers: juteVectorCodec(juteIntCodec) }),
+      ),
+      configs: juteVectorCodec(juteRecordCodec({ name: kafkaTextCodec, value: kafkaTextCodec })),
     })),
-    timeoutMs: int,
-    validateOnly: boolean,
+    timeoutMs: juteIntCodec,
+    validateOnly: juteBooleanCodec,
   }),
-  response: record({
-    throttleMs: int,
-    topics: vector(record({ name: kafkaText, error: short, message: kafkaText })),
+  response: juteRecordCodec({
+    throttleMs: juteIntCodec,
+    topics: juteVectorCodec(juteRecordCodec({ name: kafkaTextCodec, error: short, message: kafkaTextCodec })),
   }),
 } as const;
 
-export const saslHandshakeRequest = {
+export const kafkaSaslHandshakeRequest = {
   name: "SaslHandshake",
   key: 17,
   version: 1,
-  request: record({ mechanism: kafkaText }),
-  response: record({ error: short, mechanisms: vector(kafkaText) }),
+  request: juteRecordCodec({ mechanism: kafkaTextCodec }),
+  response: juteRecordCodec({ error: short, mechanisms: juteVectorCodec(kafkaTextCodec) }),
 } as const;
 
-export const saslAuthenticateRequest = {
+export const kafkaSaslAuthenticateRequest = {
   name: "SaslAuthenticate",
   key: 36,
   version: 0,
-  request: record({ bytes: buffer }),
-  response: record({ error: short, message: kafkaText, bytes: buffer }),
+  request: juteRecordCodec({ bytes: juteBytesCodec }),
+  response: juteRecordCodec({ error: short, message: kafkaTextCodec, bytes: juteBytesCodec }),
 } as const;
 
 /** Encodes a request after its length. Requests have header version 1, responses version 0. */
@@ -176,7 +211,7 @@ export function encodeKafkaRequest<R extends KafkaRequest>(
     writer.i16(key);
     writer.i16(version);
     writer.i32(correlation);
-    kafkaText.write(writer, clientId);
+    kafkaTextCodec.write(writer, clientId);
     request.write(writer, value as never);
   });
 }
@@ -184,7 +219,7 @@ export function encodeKafkaRequest<R extends KafkaRequest>(
 /**
  * Returns the correlation ID, by which a response belongs to a request. Throws PROTOCOL, like `decodeKafkaResponse`.
  */
-export function readCorrelationId(frame: Uint8Array): number {
+export function readKafkaCorrelationId(frame: Uint8Array): number {
   return new ByteReader(frame).i32();
 }
 

@@ -16,21 +16,21 @@ export interface KafkaRecord {
  * Identifies a record to the broker, so that the broker drops repetitions. `sequence` increases by one with each record
  * in a partition.
  */
-export interface ProducerStamp {
+export interface KafkaProducerStamp {
   readonly producerId: bigint;
   readonly producerEpoch: number;
   readonly sequence: number;
 }
 
 /** The stamp of a producer without an ID. */
-export const noProducerStamp: ProducerStamp = { producerId: -1n, producerEpoch: -1, sequence: -1 };
+export const noKafkaProducerStamp: KafkaProducerStamp = { producerId: -1n, producerEpoch: -1, sequence: -1 };
 
 /** Where the checked bytes begin, counted from the end of the length field: after the checksum. */
 const checkedFrom = 4 + 1 + 4;
 
-export function encodeRecordBatch(
+export function encodeKafkaRecordBatch(
   kept: KafkaRecord,
-  { producerId, producerEpoch, sequence }: ProducerStamp,
+  { producerId, producerEpoch, sequence }: KafkaProducerStamp,
 ): Uint8Array {
   const writer = new ByteWriter(256 + kept.value.byteLength);
   writer.i64(0n); // base offset: set by the broker

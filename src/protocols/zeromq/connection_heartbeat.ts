@@ -74,7 +74,7 @@ export class ConnectionHeartbeat {
     this.#cancel = null;
     const nowMs = this.#clock.now();
     if (this.ignoresSilence || (this.#dueMs > 0 && nowMs - this.#dueMs > lateMsMax)) this.#lastReceivedMs = nowMs;
-    const step = planHeartbeat({
+    const step = planZeroMqHeartbeat({
       nowMs,
       lastReceivedMs: this.#lastReceivedMs,
       lastPingMs: this.#lastPingMs,
@@ -96,7 +96,7 @@ export class ConnectionHeartbeat {
   }
 }
 
-export interface HeartbeatState {
+export interface ZeroMqHeartbeatState {
   readonly nowMs: number;
   /** Time at which the last byte of the peer arrived. */
   readonly lastReceivedMs: number;
@@ -109,15 +109,15 @@ export interface HeartbeatState {
   readonly ttlMs: number;
 }
 
-export type HeartbeatStep =
+export type ZeroMqHeartbeatStep =
   | { readonly kind: "dead"; readonly silentMs: number }
   /** Check again after `nextMs`, or never if `nextMs` is infinite. */
   | { readonly kind: "ping" | "rest"; readonly nextMs: number };
 
 /** Decides when to send a PING, and when a silent peer is considered dead. Pure. */
-export function planHeartbeat(
-  { nowMs, lastReceivedMs, lastPingMs, everyMs, timeoutMs, ttlMs }: HeartbeatState,
-): HeartbeatStep {
+export function planZeroMqHeartbeat(
+  { nowMs, lastReceivedMs, lastPingMs, everyMs, timeoutMs, ttlMs }: ZeroMqHeartbeatState,
+): ZeroMqHeartbeatStep {
   const silentMs = nowMs - lastReceivedMs;
   const silentMsMax = Math.min(everyMs > 0 && timeoutMs > 0 ? timeoutMs : Infinity, ttlMs > 0 ? ttlMs : Infinity);
   if (silentMs >= silentMsMax) return { kind: "dead", silentMs };

@@ -20,7 +20,7 @@ export interface CurveCertificate {
 export const formatCurveKey = encodeZ85;
 
 /** Formats the owner's certificate, with the secret key. CZMQ requires the four blanks. */
-export function formatSecretCertificate(secretKey: Uint8Array): string {
+export function formatSecretCurveCertificate(secretKey: Uint8Array): string {
   return [
     "# A CURVE key pair for ZeroMQ. Keep this file secret: any program that reads it can impersonate its owner.",
     "metadata",
@@ -32,7 +32,7 @@ export function formatSecretCertificate(secretKey: Uint8Array): string {
 }
 
 /** Formats the certificate for other users. */
-export function formatPublicCertificate(publicKey: Uint8Array): string {
+export function formatPublicCurveCertificate(publicKey: Uint8Array): string {
   return [
     "# A CURVE public key for ZeroMQ, to be given to those who talk to its owner.",
     "metadata",

@@ -1,6 +1,6 @@
 /** Reads and checks key files of CURVE before use, because a failed handshake would not show the reason. */
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
-import { BatonError, errorReason } from "../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { checkPrivateMode } from "../../base/support/private_file.ts";
 import { prepareX25519Secret, type X25519Secret } from "../../base/support/x25519.ts";
 import { type CurveCertificate, parseCurveCertificate } from "./curve_certificate.ts";
@@ -57,7 +57,7 @@ function rethrowAsConfig<T>(file: string, act: () => T): T {
     return act();
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
-    const why = isMissing ? `it is not there; baton pubsub keygen ${file} makes one` : errorReason(error);
+    const why = isMissing ? `it is not there; baton pubsub keygen ${file} makes one` : systemCallErrorReason(error);
     throw configError(`Cannot read the key file ${file}: ${why}`, error);
   }
 }

@@ -7,7 +7,7 @@
  * reserved for it, so that connections do not all wait for each other.
  */
 
-export interface InputBudgetLimits {
+export interface IncompleteMessageBudgetLimits {
   /** The total in bytes; more than one message. */
   readonly bytesMax: number;
   /** The longest message in bytes. */
@@ -15,7 +15,7 @@ export interface InputBudgetLimits {
 }
 
 /** Connections to stop reading, and connections to read again. */
-export interface InputReadingChanges<Owner> {
+export interface ConnectionReadingChanges<Owner> {
   readonly stop: readonly Owner[];
   readonly resume: readonly Owner[];
 }
@@ -23,7 +23,7 @@ export interface InputReadingChanges<Owner> {
 /** A connection that holds at most this many bytes is not counted, and always read. */
 export const uncountedInputBytesMax = 16 << 10;
 /** How long a message may take to arrive while memory is short, in milliseconds. */
-export const shortInputMsMax = 10_000;
+export const incompleteMessageMsMax = 10_000;
 
 interface Holding {
   bytes: number;
@@ -31,9 +31,9 @@ interface Holding {
   isStopped: boolean;
 }
 
-const noChanges: InputReadingChanges<never> = { stop: [], resume: [] };
+const noChanges: ConnectionReadingChanges<never> = { stop: [], resume: [] };
 
-export class InputBudget<Owner> {
+export class IncompleteMessageBudget<Owner> {
   readonly #sharedBytes: number;
   readonly #stopBytes: number;
   /** Connections in the order in which their messages began. */
@@ -43,7 +43,7 @@ export class InputBudget<Owner> {
   /** The connection that is read to the end of its message, and the time from which on it is. */
   #preferred: { readonly owner: Owner; readonly sinceMs: number } | null = null;
 
-  constructor({ bytesMax, messageBytesMax }: InputBudgetLimits) {
+  constructor({ bytesMax, messageBytesMax }: IncompleteMessageBudgetLimits) {
     this.#stopBytes = bytesMax - messageBytesMax;
     this.#sharedBytes = this.#stopBytes / 2;
   }
@@ -66,7 +66,7 @@ export class InputBudget<Owner> {
     owner: Owner,
     bytes: number,
     { isNext, nowMs }: { isNext: boolean; nowMs: number },
-  ): InputReadingChanges<Owner> {
+  ): ConnectionReadingChanges<Owner> {
     const before = this.#holdings.get(owner);
     if (before === undefined && bytes <= uncountedInputBytesMax) return noChanges;
     const added = this.#count(owner, before, { bytes, isNext, nowMs });
@@ -89,7 +89,7 @@ export class InputBudget<Owner> {
     const gone: Owner[] = [];
     for (const [owner, { sinceMs }] of this.#holdings) {
       const firstSinceMs = this.#preferred?.owner === owner ? this.#preferred.sinceMs : 0;
-      if (nowMs - Math.max(sinceMs, shortSinceMs, firstSinceMs) >= shortInputMsMax) gone.push(owner);
+      if (nowMs - Math.max(sinceMs, shortSinceMs, firstSinceMs) >= incompleteMessageMsMax) gone.push(owner);
     }
     return gone;
   }
@@ -116,7 +116,7 @@ export class InputBudget<Owner> {
     return added;
   }
 
-  #decide(concerned: readonly Owner[], freed: readonly Owner[], nowMs: number): InputReadingChanges<Owner> {
+  #decide(concerned: readonly Owner[], freed: readonly Owner[], nowMs: number): ConnectionReadingChanges<Owner> {
     const stop: Owner[] = [];
     const resume: Owner[] = [...freed];
     for (const owner of concerned) {

@@ -9,7 +9,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { flushPath, writeFlushedFile } from "../../base/storage/durable_file.ts";
 import { prepareX25519Secret, x25519KeyBytes } from "../../base/support/x25519.ts";
-import { formatPublicCertificate, formatSecretCertificate } from "./curve_certificate.ts";
+import { formatPublicCurveCertificate, formatSecretCurveCertificate } from "./curve_certificate.ts";
 
 export interface CurveKeyFiles {
   readonly publicKey: Uint8Array;
@@ -30,8 +30,8 @@ export function makeCurveKeyFiles(file: string, { replaces }: { readonly replace
   const { publicKey } = prepareX25519Secret(secretKey);
   const publicFile = `${file}.pub`;
   const pieces = [
-    { path: file, text: formatSecretCertificate(secretKey), mode: 0o600 },
-    { path: publicFile, text: formatPublicCertificate(publicKey), mode: 0o644 },
+    { path: file, text: formatSecretCurveCertificate(secretKey), mode: 0o600 },
+    { path: publicFile, text: formatPublicCurveCertificate(publicKey), mode: 0o644 },
   ].map((piece) => ({ ...piece, draft: draftPath(piece.path) }));
   secretKey.fill(0);
   const made: string[] = [];

@@ -51,7 +51,7 @@ export interface ZeroMqSocketCounters {
   reconnects: number;
 }
 
-export function newSocketCounters(): ZeroMqSocketCounters {
+export function newZeroMqSocketCounters(): ZeroMqSocketCounters {
   return {
     received: 0,
     sent: 0,

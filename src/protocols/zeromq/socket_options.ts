@@ -6,7 +6,7 @@ import { listen } from "../../base/sockets/listen.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { type ZmtpLimits, zmtpLimitsDefault } from "./zmtp/zmtp_limits.ts";
 import type { SecurityMechanismFactory } from "./zmtp/security_mechanism.ts";
-import { nullMechanism } from "./zmtp/null_mechanism.ts";
+import { nullSecurityMechanism } from "./zmtp/null_mechanism.ts";
 import { zmtpIdentityBytesMax } from "./zmtp/socket_type.ts";
 import type { ZeroMqSocketEvent } from "./socket_event.ts";
 
@@ -50,7 +50,8 @@ export interface ZeroMqSocketOptions {
   readonly listen?: Listen;
 }
 
-export interface ResolvedSocketOptions extends Required<Omit<ZeroMqSocketOptions, "identity" | "limits" | "security">> {
+export interface ResolvedZeroMqSocketOptions
+  extends Required<Omit<ZeroMqSocketOptions, "identity" | "limits" | "security">> {
   readonly identity: Uint8Array;
   readonly limits: ZmtpLimits;
   readonly mechanism: SecurityMechanismFactory;
@@ -59,9 +60,9 @@ export interface ResolvedSocketOptions extends Required<Omit<ZeroMqSocketOptions
 export const socketConnectionsMaxDefault = 4096;
 
 /** Throws USAGE. */
-export function resolveSocketOptions(options: ZeroMqSocketOptions): ResolvedSocketOptions {
+export function resolveZeroMqSocketOptions(options: ZeroMqSocketOptions): ResolvedZeroMqSocketOptions {
   const limits = { ...zmtpLimitsDefault, ...options.limits };
-  const resolved: ResolvedSocketOptions = {
+  const resolved: ResolvedZeroMqSocketOptions = {
     sendHighWater: 1000,
     receiveHighWater: 1000,
     sendHighWaterBytes: limits.messageBytesMax,
@@ -79,14 +80,14 @@ export function resolveSocketOptions(options: ZeroMqSocketOptions): ResolvedSock
     ...options,
     identity: identityOf(options.identity ?? new Uint8Array(0)),
     limits,
-    mechanism: options.security ?? nullMechanism,
+    mechanism: options.security ?? nullSecurityMechanism,
   };
   checkNumbers(resolved);
   return resolved;
 }
 
 /** Checks the numbers. Refuses NaN too, which would be no limit, because every comparison with it is false. */
-function checkNumbers(options: ResolvedSocketOptions): void {
+function checkNumbers(options: ResolvedZeroMqSocketOptions): void {
   const { limits, heartbeat, reconnect } = options;
   const least: readonly [name: string, value: number, least: number][] = [
     ["limits.messageBytesMax", limits.messageBytesMax, 1],

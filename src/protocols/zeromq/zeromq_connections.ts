@@ -11,14 +11,14 @@ import type {
 } from "../../base/sockets/connection.ts";
 import { ZmtpError } from "./zmtp/zmtp_error.ts";
 import { formatZeroMqEndpoint, parseBindEndpoint, parseConnectEndpoint } from "./zeromq_endpoint.ts";
-import { InputBudget, type InputReadingChanges, shortInputMsMax } from "./input_budget.ts";
+import { type ConnectionReadingChanges, IncompleteMessageBudget, incompleteMessageMsMax } from "./input_budget.ts";
 import { ZeroMqPeer } from "./zeromq_peer.ts";
-import { type DialedPeer, ZeroMqLink, type ZeroMqLinkOwner, type ZeroMqPeersHost } from "./zeromq_link.ts";
+import { type DialedZeroMqPeer, ZeroMqLink, type ZeroMqLinkOwner, type ZeroMqPeersHost } from "./zeromq_link.ts";
 import { type BigIntStats, rmSync } from "node:fs";
 import { isSameFile, statSocketFile } from "../../base/sockets/clear_socket_path.ts";
 import { takeListenAddress } from "../../base/sockets/take_address.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
-import type { ResolvedSocketOptions } from "./socket_options.ts";
+import type { ResolvedZeroMqSocketOptions } from "./socket_options.ts";
 import { describeSocketFailure } from "../../base/sockets/describe_failure.ts";
 import { backoffMs } from "../../base/support/backoff.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
@@ -33,7 +33,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
   #accepted = 0;
   /** Accepted connections in their handshake, the oldest first. */
   readonly #inHandshake = new Set<ZeroMqLink>();
-  readonly #input: InputBudget<ZeroMqLink>;
+  readonly #input: IncompleteMessageBudget<ZeroMqLink>;
   /** The latest decision for each connection, until it is applied. */
   readonly #pendingDecisions = new Map<ZeroMqLink, "stop" | "resume">();
   #isDeciding = false;
@@ -47,7 +47,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
   constructor(host: ZeroMqPeersHost) {
     this.host = host;
     const { inputBytesMax, limits } = host.options;
-    this.#input = new InputBudget({ bytesMax: inputBytesMax, messageBytesMax: limits.messageBytesMax });
+    this.#input = new IncompleteMessageBudget({ bytesMax: inputBytesMax, messageBytesMax: limits.messageBytesMax });
   }
 
   /** Connections counted for `connectionsMax`. */
@@ -189,7 +189,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
    * Applies decisions to connections. Reading again may cause further decisions, so only the latest one for a
    * connection counts.
    */
-  #applyInputChanges({ stop, resume }: InputReadingChanges<ZeroMqLink>): void {
+  #applyInputChanges({ stop, resume }: ConnectionReadingChanges<ZeroMqLink>): void {
     for (const link of stop) this.#pendingDecisions.set(link, "stop");
     for (const link of resume) this.#pendingDecisions.set(link, "resume");
     if (!this.#isDeciding && this.#pendingDecisions.size > 0) {
@@ -204,7 +204,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     if (!this.#input.isShort) {
       this.#cancelExpiryCheck?.();
       this.#cancelExpiryCheck = null;
-    } else {this.#cancelExpiryCheck ??= this.host.options.clock.startTimer(shortInputMsMax / 10, () =>
+    } else {this.#cancelExpiryCheck ??= this.host.options.clock.startTimer(incompleteMessageMsMax / 10, () =>
         this.#closeExpired());}
   }
 
@@ -216,7 +216,9 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
       if (link.peer?.isHeldBack === true) continue;
       this.host.counters.incompleteClosed++;
       const why =
-        `The peer's message was not complete after ${shortInputMsMax / 1000} s, while memory for such messages was ` +
+        `The peer's message was not complete after ${
+          incompleteMessageMsMax / 1000
+        } s, while memory for such messages was ` +
         `short: it may have ${limits.messageBytesMax} bytes`;
       link.destroy(new ZmtpError("OVERLOAD", why));
     }
@@ -278,7 +280,7 @@ class Binding {
 async function bindEndpoint(
   address: Address,
   accept: AcceptConnection,
-  { options, signal }: { readonly options: ResolvedSocketOptions; readonly signal: AbortSignal | undefined },
+  { options, signal }: { readonly options: ResolvedZeroMqSocketOptions; readonly signal: AbortSignal | undefined },
 ): Promise<Binding> {
   throwIfAborted(signal);
   const bind = async () => {
@@ -307,11 +309,11 @@ function socketFileOf(address: Address): BigIntStats | null {
 const stableMsMin = 1000;
 
 /** Keeps one endpoint connected: dials again after each loss, with random delays, until it is stopped. */
-class Dialer implements DialedPeer {
+class Dialer implements DialedZeroMqPeer {
   readonly peer: ZeroMqPeer;
   readonly #address: Address;
   readonly #owner: ZeroMqLinkOwner;
-  readonly #options: ResolvedSocketOptions;
+  readonly #options: ResolvedZeroMqSocketOptions;
   #attempt = 0;
   #connectedMs = 0;
   #stop: AbortController | null = null;

@@ -10,7 +10,7 @@ import { ZmtpError } from "./zmtp/zmtp_error.ts";
 import { ZmtpPeer, type ZmtpPeerDescription, type ZmtpPeerEvents, type ZmtpReceiveOptions } from "./zmtp/zmtp_peer.ts";
 import { ConnectionHeartbeat } from "./connection_heartbeat.ts";
 import type { ZeroMqSocketCounters } from "./socket_event.ts";
-import type { ResolvedSocketOptions } from "./socket_options.ts";
+import type { ResolvedZeroMqSocketOptions } from "./socket_options.ts";
 import { ZeroMqPeer } from "./zeromq_peer.ts";
 
 /** A peer whose handshake is not complete, for the decision whether to accept it. */
@@ -24,7 +24,7 @@ export interface ZeroMqPeerCandidate {
 /** Lists what links and connections need from their socket. */
 export interface ZeroMqPeersHost {
   readonly type: ZeroMqSocketType;
-  readonly options: ResolvedSocketOptions;
+  readonly options: ResolvedZeroMqSocketOptions;
   readonly counters: ZeroMqSocketCounters;
   /** Returns null to accept a peer, or the reason to refuse it. */
   acceptPeer(candidate: ZeroMqPeerCandidate): ZmtpError | null;
@@ -70,11 +70,11 @@ export interface ZeroMqLinkOwner {
 export interface ZeroMqLinkOptions {
   readonly endpoint: string;
   /** Null for accepted connections. */
-  readonly dialed: DialedPeer | null;
+  readonly dialed: DialedZeroMqPeer | null;
 }
 
 /** The peer of a `connect`. */
-export interface DialedPeer {
+export interface DialedZeroMqPeer {
   readonly peer: ZeroMqPeer;
   /** The link's connection was lost. `wasReady` tells whether its handshake had succeeded. */
   handleLoss(wasReady: boolean): void;

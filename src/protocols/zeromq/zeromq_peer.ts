@@ -4,9 +4,9 @@
  */
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
-import { frameCostBytes } from "./zmtp/zmtp_limits.ts";
+import { zmtpFrameOverheadBytes } from "./zmtp/zmtp_limits.ts";
 import type { ZmtpPeerDescription } from "./zmtp/zmtp_peer.ts";
-import type { ResolvedSocketOptions } from "./socket_options.ts";
+import type { ResolvedZeroMqSocketOptions } from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
 
 /** The approximate number of messages of one peer that are read before timers and other connections get their turn. */
@@ -35,7 +35,7 @@ export class ZeroMqPeer {
   readonly senders = new WaitQueue();
   /** Called whenever no received message is left. */
   onAllRead: (() => void) | null = null;
-  readonly #options: ResolvedSocketOptions;
+  readonly #options: ResolvedZeroMqSocketOptions;
   #link: ZeroMqPeerLink | null = null;
   readonly #outbox = new FifoQueue<readonly Uint8Array[]>();
   #outboxBytes = 0;
@@ -46,7 +46,7 @@ export class ZeroMqPeer {
   #takenInTurn = 0;
   #isFeeding = false;
 
-  constructor(options: ResolvedSocketOptions) {
+  constructor(options: ResolvedZeroMqSocketOptions) {
     this.#options = options;
   }
 
@@ -200,5 +200,5 @@ export class ZeroMqPeer {
 
 /** Returns the bytes of memory that a message uses, including its frame objects. */
 export function countMessageMemoryBytes(frames: readonly Uint8Array[]): number {
-  return totalByteLength(frames) + frames.length * frameCostBytes;
+  return totalByteLength(frames) + frames.length * zmtpFrameOverheadBytes;
 }

@@ -11,11 +11,15 @@ import { ZeroMqConnections } from "./zeromq_connections.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import type { ZeroMqPeer } from "./zeromq_peer.ts";
 import type { ZeroMqPeerCandidate, ZeroMqPeersHost } from "./zeromq_link.ts";
-import { newSocketCounters, type ZeroMqSocketCounters, type ZeroMqSocketLoad } from "./socket_event.ts";
-import { type ResolvedSocketOptions, resolveSocketOptions, type ZeroMqSocketOptions } from "./socket_options.ts";
+import { newZeroMqSocketCounters, type ZeroMqSocketCounters, type ZeroMqSocketLoad } from "./socket_event.ts";
+import {
+  type ResolvedZeroMqSocketOptions,
+  resolveZeroMqSocketOptions,
+  type ZeroMqSocketOptions,
+} from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
 
-export interface SocketWaitOptions {
+export interface ZeroMqSocketWaitOptions {
   /** Ends the wait; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -25,8 +29,8 @@ const lingerMsDefault = 1000;
 
 export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   abstract readonly type: ZeroMqSocketType;
-  readonly counters: ZeroMqSocketCounters = newSocketCounters();
-  readonly options: ResolvedSocketOptions;
+  readonly counters: ZeroMqSocketCounters = newZeroMqSocketCounters();
+  readonly options: ResolvedZeroMqSocketOptions;
   protected readonly connections: ZeroMqConnections;
   /** The peers that have unread messages. */
   protected readonly inbound = new InboundFairQueue();
@@ -36,7 +40,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
 
   /** Throws USAGE. */
   constructor(options: ZeroMqSocketOptions = {}) {
-    this.options = resolveSocketOptions(options);
+    this.options = resolveZeroMqSocketOptions(options);
     this.connections = new ZeroMqConnections(this);
   }
 
@@ -48,7 +52,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
    * Accepts connections at `tcp://address:port` or `ipc:///path`. The address `*` means every address; for port 0, the
    * system chooses a port. Resolves with the actual endpoint. Rejects with USAGE, CANNOT_CREATE or the signal's reason.
    */
-  async bind(endpoint: string, { signal }: SocketWaitOptions = {}): Promise<string> {
+  async bind(endpoint: string, { signal }: ZeroMqSocketWaitOptions = {}): Promise<string> {
     this.requireOpen();
     return await this.connections.bind(endpoint, signal);
   }
@@ -79,7 +83,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
    * Sends a message, and waits for room. Rejects with the errors of `trySend`, or with the signal's reason. After a
    * rejection the message was not accepted.
    */
-  async send(frames: readonly Uint8Array[], { signal }: SocketWaitOptions = {}): Promise<void> {
+  async send(frames: readonly Uint8Array[], { signal }: ZeroMqSocketWaitOptions = {}): Promise<void> {
     throwIfAborted(signal);
     if (this.trySend(frames)) return;
     await this.waitToOffer(frames, signal);
@@ -89,7 +93,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   /**
    * Waits for the next message and returns it. Rejects with the signal's reason, or ZMTP_STATE if the socket is closed.
    */
-  async receive({ signal }: SocketWaitOptions = {}): Promise<Uint8Array[]> {
+  async receive({ signal }: ZeroMqSocketWaitOptions = {}): Promise<Uint8Array[]> {
     throwIfAborted(signal);
     this.requireOpen();
     if (this.#readers.length === 0) {

@@ -5,7 +5,7 @@
 import { BatonError } from "../../base/errors.ts";
 import { type Address, currentTlsOptions, formatAddress } from "../../base/sockets/connection.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, sleep, WaitTimeout } from "../../base/support/deadline.ts";
 import { describeSocketFailure } from "../../base/sockets/describe_failure.ts";
@@ -13,12 +13,12 @@ import {
   establishConnection,
   type EstablishedConnection,
   type EstablishOptions,
-  isSilentClose,
-  sessionExpiredMark,
+  isSilentCloseError,
+  sessionExpiredOutcome,
   type SessionRequest,
 } from "./establish.ts";
 import type { SessionIdentity } from "./handshake.ts";
-import type { ServerEndpoint, ZooKeeperHosts } from "./hosts.ts";
+import type { ZooKeeperHosts, ZooKeeperServerEndpoint } from "./hosts.ts";
 import { findPermanentFault, type PermanentFault, PermanentFaultsError } from "./permanent_error.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 
@@ -32,7 +32,7 @@ export interface ConnectRoundOptions {
   readonly signal: AbortSignal;
   /** The server to skip, because the session is connected to it. */
   readonly except?: Address | undefined;
-  readonly report?: ConnectReport;
+  readonly report?: ServerConnectReport;
 }
 
 /** The result of a round. After `refused`, a further attempt would fail in the same way. */
@@ -57,7 +57,7 @@ export interface NewSessionOptions {
   /** Advice for the user if no server responds, at the end of the error message. */
   readonly unreachableHint?: string | undefined;
   /** Collects what each attempt waits for, and why it has failed. */
-  readonly report?: ConnectReport;
+  readonly report?: ServerConnectReport;
   /** Cancels connecting. Has no effect on an open session. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -77,13 +77,14 @@ export class ZooKeeperConnector {
 
   /** Tries each server once. Rejects only if the signal aborts. */
   async tryEachServer(wanted: SessionRequest, options: ConnectRoundOptions): Promise<ConnectRoundOutcome> {
-    const { attemptMs, soleAttemptMs = attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
+    const { attemptMs, soleAttemptMs = attemptMs, staggerMs, signal, except, report = new ServerConnectReport() } =
+      options;
     const { endpoints, failures } = await this.#hosts.resolveServers(attemptMs, signal);
     const faults: PermanentFault[] = [];
     for (const { name, why } of failures) report.fail(name, why);
     const exceptName = except === undefined ? null : formatAddress(except);
     const candidates = endpoints.filter((endpoint) => formatAddress(endpoint.address) !== exceptName);
-    const outcome = await raceStaggeredAttempts<ServerEndpoint, ConnectRoundOutcome>(candidates, {
+    const outcome = await raceStaggeredAttempts<ZooKeeperServerEndpoint, ConnectRoundOutcome>(candidates, {
       attempt: (endpoint, raceSignal) =>
         this.#attempt(endpoint, wanted, {
           attemptMs,
@@ -103,17 +104,21 @@ export class ZooKeeperConnector {
     return { kind: "refused", error: new PermanentFaultsError(faults, text) };
   }
 
-  async #attempt(endpoint: ServerEndpoint, wanted: SessionRequest, { attemptMs, connectedMs, signal, report, faults }: {
-    readonly attemptMs: number;
-    /** The time limit after the server has accepted the connection. */
-    readonly connectedMs: number;
-    readonly signal: AbortSignal;
-    readonly report: ConnectReport;
-    readonly faults: PermanentFault[];
-  }): Promise<ConnectRoundOutcome> {
+  async #attempt(
+    endpoint: ZooKeeperServerEndpoint,
+    wanted: SessionRequest,
+    { attemptMs, connectedMs, signal, report, faults }: {
+      readonly attemptMs: number;
+      /** The time limit after the server has accepted the connection. */
+      readonly connectedMs: number;
+      readonly signal: AbortSignal;
+      readonly report: ServerConnectReport;
+      readonly faults: PermanentFault[];
+    },
+  ): Promise<ConnectRoundOutcome> {
     const { name } = endpoint;
     const over = new AbortController();
-    using limits = new TaskScope();
+    using limits = new CleanupScope();
     limits.add(this.#clock.startTimer(attemptMs, () => {
       const moreMs = report.isConnected(name) ? connectedMs - attemptMs : 0;
       if (moreMs <= 0) return over.abort(timeIsUp);
@@ -129,7 +134,7 @@ export class ZooKeeperConnector {
         signal: over.signal,
         progress: (waitingFor) => report.waitFor(name, waitingFor),
       });
-      if (established !== sessionExpiredMark) {
+      if (established !== sessionExpiredOutcome) {
         if (wanted.identity === null || wanted.identity.id === established.accepted.identity.id) {
           return { kind: "accepted", established };
         }
@@ -154,18 +159,18 @@ export class ZooKeeperConnector {
    * TLS otherwise. Probes each port once, because the answer rarely changes.
    */
   async #protocolFault(
-    { address, name }: ServerEndpoint,
+    { address, name }: ZooKeeperServerEndpoint,
     error: unknown,
     signal: AbortSignal,
   ): Promise<PermanentFault | null> {
     if (
       !this.#options.asksPorts || address.kind === "unix" || this.#asked.has(name) || signal.aborted ||
-      !isSilentClose(error)
+      !isSilentCloseError(error)
     ) return null;
     this.#asked.add(name);
     const isTls = this.#options.tls !== undefined;
-    const { answersWithoutTls, answersTls } = await import("./port_protocol.ts"); // few calls need it
-    const isOther = await (isTls ? answersWithoutTls : answersTls)(address, this.#options.dial, signal);
+    const { portAnswersWithoutTls, portAnswersTls } = await import("./port_protocol.ts"); // few calls need it
+    const isOther = await (isTls ? portAnswersWithoutTls : portAnswersTls)(address, this.#options.dial, signal);
     if (!isOther) return null;
     const text = isTls ? "this port does not use TLS" : "this port needs TLS; set --tls, or --tls-ca FILE";
     return { code: "UNREACHABLE", text, isFromSecondTry: false };
@@ -176,8 +181,15 @@ export class ZooKeeperConnector {
    * session to resume has ended.
    */
   async open(options: NewSessionOptions): Promise<EstablishedConnection> {
-    const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, report = new ConnectReport(), signal } =
-      options;
+    const {
+      timeoutMs,
+      connectTimeoutMs,
+      retries,
+      delayMs,
+      unreachableHint,
+      report = new ServerConnectReport(),
+      signal,
+    } = options;
     const { identity = null } = options;
     const startMs = this.#clock.now();
     const tooLate = new Error("the connect timeout is over");
@@ -235,7 +247,7 @@ interface ConnectAttempt {
 
 const noConnection = "no connection";
 
-export class ConnectReport {
+export class ServerConnectReport {
   /** Attempts that ran out of time after the server had accepted the connection. */
   slowHandshakes = 0;
   readonly #failed = new Map<string, string>();

@@ -37,7 +37,7 @@ const attemptMs = 2000;
  * Ends the session in a text that `encodeSessionHandle` has made. Resolves with true if the session has ended, and with
  * false if that is unknown. Never rejects.
  */
-export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
+export async function endSessionOfDeadProcess(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
   const { servers, tls, auth, identity } = await decodeSessionHandle(word);
   if (!isSessionResumable(identity)) return false; // only the session's own connection could end it
@@ -96,7 +96,7 @@ function closeSessionOn(
  * Returns the shortest session timeout that the servers grant, in milliseconds, by opening and closing a session with a
  * timeout of 1 ms. Returns null if no server responds in time. Never rejects.
  */
-export async function probeShortestTimeout(connector: ZooKeeperConnector, { clock, attemptMs, signal }: {
+export async function probeShortestSessionTimeout(connector: ZooKeeperConnector, { clock, attemptMs, signal }: {
   readonly clock: Clock;
   readonly attemptMs: number;
   readonly signal: AbortSignal;

@@ -2,7 +2,7 @@
 import { BatonError } from "../../base/errors.ts";
 import type { Dial, TlsOptions, TlsSource } from "../../base/sockets/connection.ts";
 import { isIpLiteral } from "../../base/sockets/resolve_host.ts";
-import { abortable, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort, rejectOnAbort, throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
@@ -13,7 +13,7 @@ import {
   type SessionIdentity,
   type ZooKeeperCredentials,
 } from "./handshake.ts";
-import type { ServerEndpoint } from "./hosts.ts";
+import type { ZooKeeperServerEndpoint } from "./hosts.ts";
 import { WrongProtocolError } from "./permanent_error.ts";
 
 /** The options that all attempts of a client share. */
@@ -35,7 +35,7 @@ export interface SessionRequest {
 }
 
 export interface EstablishedConnection {
-  readonly endpoint: ServerEndpoint;
+  readonly endpoint: ZooKeeperServerEndpoint;
   readonly stream: FrameStream;
   readonly accepted: AcceptedSession;
   readonly connectSentMs: number;
@@ -49,19 +49,19 @@ class SilentClose extends Error {}
 /**
  * Returns whether a port closed the connection without a response, as a port of another protocol or a busy server does.
  */
-export function isSilentClose(error: unknown): boolean {
+export function isSilentCloseError(error: unknown): boolean {
   return error instanceof SilentClose || systemErrorCode(error) === "ECONNRESET";
 }
 
 /** The result if the server no longer knows the session. */
-export const sessionExpiredMark = Symbol("expired");
+export const sessionExpiredOutcome = Symbol("expired");
 
 /**
- * Resolves with a connection that is ready for requests, or with `sessionExpiredMark`. Rejects with a system error, a
- * BatonError, or the signal's reason. Calls `progress` with what the attempt is waiting for.
+ * Resolves with a connection that is ready for requests, or with `sessionExpiredOutcome`. Rejects with a system error,
+ * a BatonError, or the signal's reason. Calls `progress` with what the attempt is waiting for.
  */
 export async function establishConnection(
-  endpoint: ServerEndpoint,
+  endpoint: ZooKeeperServerEndpoint,
   wanted: SessionRequest,
   { options, tls, signal, progress }: {
     readonly options: EstablishOptions;
@@ -70,7 +70,7 @@ export async function establishConnection(
     readonly signal: AbortSignal;
     readonly progress: (waitingFor: string) => void;
   },
-): Promise<EstablishedConnection | typeof sessionExpiredMark> {
+): Promise<EstablishedConnection | typeof sessionExpiredOutcome> {
   const sasl = options.auth.find((credentials) => credentials.scheme === "sasl");
   const handshake = new SessionHandshake({
     ...wanted,
@@ -80,14 +80,14 @@ export async function establishConnection(
       ? null
       : (await import("./sasl_digest_md5.ts")).startSaslDigestMd5(sasl.credentials, newGuid()),
   });
-  const outcome = Promise.withResolvers<AcceptedSession | typeof sessionExpiredMark>();
+  const outcome = Promise.withResolvers<AcceptedSession | typeof sessionExpiredOutcome>();
   outcome.promise.catch(() => {}); // if connecting fails first, this promise is not awaited
   const stream = new FrameStream({
     onFrame(frame) {
       const step = handshake.receive(frame);
       progress(`no response to ${handshake.stage}`);
       if (step.kind === "send") { for (const bytes of step.bytes) stream.send(bytes); }
-      else if (step.kind === "expired") outcome.resolve(sessionExpiredMark);
+      else if (step.kind === "expired") outcome.resolve(sessionExpiredOutcome);
       else if (step.kind === "accepted") outcome.resolve(step);
     },
     onChunkEnd() {},
@@ -107,18 +107,18 @@ export async function establishConnection(
     dialNow: () => options.dial(endpoint.address, stream, dialOptions),
   });
   stream.attach(connection);
-  using _abort = new TaskScope(onAbort(signal, (reason) => outcome.reject(reason)));
+  using _abort = new CleanupScope(onAbort(signal, (reason) => outcome.reject(reason)));
   try {
     throwIfAborted(signal);
     progress(`no response to ${handshake.stage}`);
     const connectSentMs = options.clock.now();
     connection.write(handshake.begin());
     const accepted = await outcome.promise;
-    if (accepted !== sessionExpiredMark) {
+    if (accepted !== sessionExpiredOutcome) {
       return { endpoint, stream, accepted, connectSentMs, lastZxid: wanted.lastZxid };
     }
     stream.destroy();
-    return sessionExpiredMark;
+    return sessionExpiredOutcome;
   } catch (error) {
     stream.destroy();
     throw error;
@@ -142,15 +142,19 @@ function wrongProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }
 }
 
 /** Connects. If no process listens at a Unix socket, starts the local server and connects again. */
-async function dialOrStart<T>(endpoint: ServerEndpoint, { startServer }: EstablishOptions, { dialNow, signal }: {
-  readonly dialNow: () => Promise<T>;
-  readonly signal: AbortSignal;
-}): Promise<T> {
+async function dialOrStart<T>(
+  endpoint: ZooKeeperServerEndpoint,
+  { startServer }: EstablishOptions,
+  { dialNow, signal }: {
+    readonly dialNow: () => Promise<T>;
+    readonly signal: AbortSignal;
+  },
+): Promise<T> {
   try {
     return await dialNow();
   } catch (error) {
     if (endpoint.address.kind !== "unix" || startServer === undefined || !isNotListening(error)) throw error;
-    await abortable(startServer(), signal);
+    await rejectOnAbort(startServer(), signal);
     return await dialNow();
   }
 }
@@ -160,7 +164,7 @@ function isNotListening(error: unknown): boolean {
   return code === "ENOENT" || code === "ECONNREFUSED";
 }
 
-function tlsFor(tls: TlsOptions, { host }: ServerEndpoint): TlsOptions {
+function tlsFor(tls: TlsOptions, { host }: ZooKeeperServerEndpoint): TlsOptions {
   // The certificate contains the host name that the user wrote, not the resolved address.
   return tls.serverName !== undefined || isIpLiteral(host) ? tls : { ...tls, serverName: host };
 }

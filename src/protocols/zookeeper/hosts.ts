@@ -2,7 +2,7 @@
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Address, formatAddress, splitHostPort } from "../../base/sockets/connection.ts";
 import { isIpLiteral, type ResolveHost } from "../../base/sockets/resolve_host.ts";
-import { abortable } from "../../base/support/abort.ts";
+import { rejectOnAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
@@ -21,7 +21,7 @@ const portDefault = 2181;
  * Parses `host:port,[::1]:2181/chroot` or `unix:/path/of/keeper.sock`. The default port is 2181. The chroot stands
  * once, at the end. Throws USAGE.
  */
-export function parseServers(text: string): ZooKeeperServerList {
+export function parseZooKeeperServers(text: string): ZooKeeperServerList {
   if (text.startsWith("unix:")) {
     const path = text.slice("unix:".length);
     if (!path.startsWith("/")) throw serverListError(text, "unix: needs the absolute path of a socket");
@@ -57,7 +57,7 @@ function serverListError(list: string, why: string): BatonError {
   return new BatonError("USAGE", `Cannot use "${list}" as the list of servers: ${why}`);
 }
 
-export interface ServerEndpoint {
+export interface ZooKeeperServerEndpoint {
   /** The address with an IP literal instead of a name. */
   readonly address: Address;
   /** The host as the user wrote it, which the server's TLS certificate must contain. */
@@ -95,8 +95,8 @@ export class ZooKeeperHosts {
   async resolveServers(
     lookupMs: number,
     signal: AbortSignal,
-  ): Promise<{ endpoints: ServerEndpoint[]; failures: ServerFailure[] }> {
-    const endpoints: ServerEndpoint[] = [];
+  ): Promise<{ endpoints: ZooKeeperServerEndpoint[]; failures: ServerFailure[] }> {
+    const endpoints: ZooKeeperServerEndpoint[] = [];
     const failures: ServerFailure[] = [];
     await Promise.all(this.#list.addresses.map(async (address) => {
       const name = formatAddress(address);
@@ -124,7 +124,7 @@ export class ZooKeeperHosts {
       reason: () => new Error(`its name could not be resolved within ${formatDuration(lookupMs)}`),
     });
     try {
-      const found = await abortable(resolve(host), deadline.signal);
+      const found = await rejectOnAbort(resolve(host), deadline.signal);
       this.#known.set(host, found);
       return found;
     } catch (error) {

@@ -1,15 +1,15 @@
 /** Finds out whether a port uses TLS after it has closed a connection without a response. Loaded only then. */
 import type { Address, Connection, Dial } from "../../base/sockets/connection.ts";
 import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 
 /**
  * Returns whether the port responds without TLS to `srvr`, one of ZooKeeper's four-letter commands. ZooKeeper responds
  * even if the command is not allowed.
  */
-export async function answersWithoutTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
+export async function portAnswersWithoutTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
   const answered = Promise.withResolvers<boolean>();
-  using limit = new TaskScope(onAbort(signal, () => answered.resolve(false)));
+  using limit = new CleanupScope(onAbort(signal, () => answered.resolve(false)));
   let connection: Connection | null = null;
   limit.add(() => connection?.destroy());
   try {
@@ -25,7 +25,7 @@ export async function answersWithoutTls(address: Address, dial: Dial, signal: Ab
 }
 
 /** Returns whether the port responds to a TLS handshake, even by rejecting it. */
-export async function answersTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
+export async function portAnswersTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
   try {
     (await dial(address, { onData() {}, onClosed() {} }, { tls: {}, signal })).destroy();
     return true;

@@ -2,9 +2,9 @@
 import { type Backoff, backoffMs } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import {
-  ConnectReport,
   type ConnectRoundOptions,
   type ConnectRoundOutcome,
+  ServerConnectReport,
   type ZooKeeperConnector,
 } from "./connector.ts";
 import type { SessionRequest } from "./establish.ts";
@@ -41,7 +41,7 @@ export class ServerSearch {
   #shortConnections = 0;
   #endPause: () => void = () => {};
   /** Null while no search is running. */
-  #report: ConnectReport | null = null;
+  #report: ServerConnectReport | null = null;
 
   constructor(
     owner: ServerSearchOwner,
@@ -79,7 +79,7 @@ export class ServerSearch {
   async #run(signal: AbortSignal): Promise<void> {
     await this.#pauseAfterShortConnections();
     if (signal.aborted) return;
-    const report = new ConnectReport();
+    const report = new ServerConnectReport();
     this.#report = report;
     for (let attempt = 0;; attempt++) {
       const { sessionRequest, backoff, ...limits } = this.#owner.nextRound(attempt);

@@ -50,7 +50,7 @@ export function steadyLeaseMs(timeoutMs: number): number {
   return timeoutMs - marginMs - leaderRelayMs(timeoutMs, null) - 2 * pingMs;
 }
 
-export interface LivenessFacts {
+export interface ConnectionLivenessFacts {
   /** The send time of the last heartbeat, or of a request that serves as a heartbeat. */
   readonly lastHeartbeatMs: number;
   readonly isHeartbeatPending: boolean;
@@ -58,7 +58,7 @@ export interface LivenessFacts {
   readonly oldestUnansweredMs: number | null;
 }
 
-export interface HeartbeatDecision {
+export interface SessionHeartbeatDecision {
   readonly action: "trust" | "ping" | "doubt" | "drop";
   readonly nextCheckMs: number;
 }
@@ -68,12 +68,12 @@ export interface HeartbeatDecision {
  * the connection. Therefore no ping is sent, except every T/3 on a connection that may be silent for longer than that
  * (`patienceMs`). The server needs those pings, because it counts the session's time from what it receives.
  */
-export function decideHeartbeat(
+export function decideSessionHeartbeat(
   nowMs: number,
-  facts: LivenessFacts,
+  facts: ConnectionLivenessFacts,
   timeoutMs: number,
   patienceMs = deriveSessionTiming(timeoutMs).dropMs,
-): HeartbeatDecision {
+): SessionHeartbeatDecision {
   const timing = deriveSessionTiming(timeoutMs);
   const { lastHeartbeatMs, isHeartbeatPending } = facts;
   const pingAtMs = lastHeartbeatMs + timing.pingMs;
@@ -90,11 +90,11 @@ export function decideHeartbeat(
   return { action: "trust", nextCheckMs: Math.min(nowMs < pingAtMs ? pingAtMs : laterPingAtMs, doubtAtMs) };
 }
 
-function doubtTimeMs({ oldestUnansweredMs }: LivenessFacts, patienceMs: number): number {
+function doubtTimeMs({ oldestUnansweredMs }: ConnectionLivenessFacts, patienceMs: number): number {
   return oldestUnansweredMs === null ? Infinity : oldestUnansweredMs + patienceMs / 2;
 }
 
-export function isConnectionDoubtful(nowMs: number, facts: LivenessFacts, patienceMs: number): boolean {
+export function isConnectionDoubtful(nowMs: number, facts: ConnectionLivenessFacts, patienceMs: number): boolean {
   return nowMs >= doubtTimeMs(facts, patienceMs);
 }
 
@@ -131,7 +131,7 @@ export class SilencePatience {
   }
 
   /** Records that a connection was given up while requests of this kind were unanswered. */
-  gaveUp(timeoutMs: number, kind: RequestKind): void {
+  gaveUp(timeoutMs: number, kind: ReadOrWriteRequest): void {
     this.rounds++;
     this.#limitsMs[kind] = Math.min(
       2 * Math.max(deriveSessionTiming(timeoutMs).dropMs, this.#longestMs),
@@ -143,13 +143,13 @@ export class SilencePatience {
    * Records how long a request took. The limit is three times that, because the next request may wait for a running
    * flush and for its own.
    */
-  answered(kind: RequestKind, ageMs: number): void {
+  answered(kind: ReadOrWriteRequest, ageMs: number): void {
     if (this.#limitsMs[kind] > 0) this.#limitsMs[kind] = 3 * ageMs;
     if (kind === "write" || this.#limitsMs.write === 0) this.rounds = 0;
   }
 }
 
-export type RequestKind = "write" | "read";
+export type ReadOrWriteRequest = "write" | "read";
 
 /**
  * Returns the time limit of an attempt to resume the session. It is short while the lease lasts, to leave time for

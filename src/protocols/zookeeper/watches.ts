@@ -32,7 +32,7 @@ interface WatchEntry {
   sinceZxid: bigint | null;
 }
 
-export interface WatchRearmBatch {
+export interface SetWatchesBatch {
   readonly body: Uint8Array;
   /**
    * Call it when the server has confirmed the request. The server then watches all paths and has reported missed
@@ -103,7 +103,7 @@ export class SessionWatches {
    * changes since `lastZxid`; for watches that the previous connection had not confirmed, changes since an earlier
    * zxid. Drops recursive watches.
    */
-  rearm(lastZxid: bigint): WatchRearmBatch[] {
+  rearm(lastZxid: bigint): SetWatchesBatch[] {
     this.#recursive.clear();
     const paths = new Map<bigint, WatchedPath[]>();
     for (const kind of watchKinds) {
@@ -117,8 +117,8 @@ export class SessionWatches {
     return [...paths].flatMap(([sinceZxid, watched]) => this.#batches(sinceZxid, watched));
   }
 
-  #batches(sinceZxid: bigint, watched: readonly WatchedPath[]): WatchRearmBatch[] {
-    const batches: WatchRearmBatch[] = [];
+  #batches(sinceZxid: bigint, watched: readonly WatchedPath[]): SetWatchesBatch[] {
+    const batches: SetWatchesBatch[] = [];
     let batch: WatchedPath[] = [];
     let bytes = 0;
     for (const one of watched) {
@@ -147,7 +147,7 @@ interface WatchedPath {
   readonly entry: WatchEntry;
 }
 
-function batchOf(relativeZxid: bigint, watched: readonly WatchedPath[]): WatchRearmBatch {
+function batchOf(relativeZxid: bigint, watched: readonly WatchedPath[]): SetWatchesBatch {
   const writer = new ByteWriter();
   const of = (wanted: WatchKind) => watched.filter(({ kind }) => kind === wanted).map(({ path }) => path);
   SetWatchesRequest.write(writer, {

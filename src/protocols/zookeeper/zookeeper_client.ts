@@ -18,7 +18,7 @@ import {
   type ZooKeeperOperationResponse,
   zooKeeperOperations,
 } from "./jute/zookeeper_operations.ts";
-import type { Codec } from "../../base/wire/record_codec.ts";
+import type { JuteCodec } from "../../base/wire/record_codec.ts";
 import type { Acl, Stat } from "./jute/zookeeper_records.ts";
 import { ZooKeeperClientSession } from "./zookeeper_session.ts";
 import { type NewSessionOptions, ZooKeeperConnector } from "./connector.ts";
@@ -79,10 +79,11 @@ export interface ZooKeeperConnectOptions
 export const connectTimeoutMsDefault = 10_000;
 
 /**
- * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`. Rejects with
- * UNREACHABLE (naming each server and its failure), with REFUSED for wrong credentials, or with the signal's reason.
+ * Opens a session: `await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers("zk1,zk2,zk3/app") })`.
+ * Rejects with UNREACHABLE (naming each server and its failure), with REFUSED for wrong credentials, or with the
+ * signal's reason.
  */
-export async function connect(options: ZooKeeperConnectOptions): Promise<ZooKeeper> {
+export async function connectToZooKeeper(options: ZooKeeperConnectOptions): Promise<ZooKeeper> {
   throwIfAborted(options.signal);
   const { clock = systemClock(), sessionTimeoutMs: timeoutMs = 10_000, retries } = options;
   const hosts = new ZooKeeperHosts(options.servers, { resolve: options.resolve ?? resolveHost, clock });
@@ -433,8 +434,8 @@ class ZooKeeperClient implements ZooKeeper {
 
 interface OperationRow<Name extends ZooKeeperOperationName> {
   readonly code: number;
-  readonly request: Codec<ZooKeeperOperationRequest<Name>>;
-  readonly response: Codec<ZooKeeperOperationResponse<Name>>;
+  readonly request: JuteCodec<ZooKeeperOperationRequest<Name>>;
+  readonly response: JuteCodec<ZooKeeperOperationResponse<Name>>;
 }
 
 /** Returns an operation's row of the table with its exact types, which TypeScript cannot derive. */

@@ -15,8 +15,8 @@ import {
 import { WatcherEvent } from "./jute/zookeeper_records.ts";
 import { isAnsweredByLeader, LeaderProof } from "./leader_proof.ts";
 import type { FrameStream, FrameStreamListener } from "../../base/sockets/frame_stream.ts";
-import type { LivenessFacts, RequestKind, SilencePatience } from "./session_timing.ts";
-import type { WatchRearmBatch } from "./watches.ts";
+import type { ConnectionLivenessFacts, ReadOrWriteRequest, SilencePatience } from "./session_timing.ts";
+import type { SetWatchesBatch } from "./watches.ts";
 import { onAbort } from "../../base/support/abort.ts";
 import type { ZooKeeperErrorName } from "./jute/zookeeper_error_codes.ts";
 import { givenUpOperationError, ZooKeeperError, type ZooKeeperOperationLabel } from "./zookeeper_error.ts";
@@ -113,7 +113,7 @@ export class ZooKeeperLink implements FrameStreamListener {
    * Returns the facts about the last heartbeat. Any request counts as a heartbeat; with `isLeaderAsked`, only a request
    * that the leader answers.
    */
-  livenessFacts(isLeaderAsked: boolean): LivenessFacts {
+  livenessFacts(isLeaderAsked: boolean): ConnectionLivenessFacts {
     const oldestUnansweredMs = this.#pending.peek()?.sentMs ?? null;
     return isLeaderAsked
       ? {
@@ -165,7 +165,7 @@ export class ZooKeeperLink implements FrameStreamListener {
     this.send(zooKeeperOperations.sync.code, rootPath, ignoredReply);
   }
 
-  setWatches({ body, onConfirmed }: WatchRearmBatch): void {
+  setWatches({ body, onConfirmed }: SetWatchesBatch): void {
     this.#write(specialXid.setWatches, zooKeeperOperations.setWatches.code, {
       body,
       reply: {
@@ -290,7 +290,7 @@ const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
 const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };
 
 /** Writes, unlike reads, wait for the servers' disks. */
-function kindOf(code: number): RequestKind {
+function kindOf(code: number): ReadOrWriteRequest {
   return isAnsweredByLeader(code) && code !== zooKeeperOperations.sync.code ? "write" : "read";
 }
 

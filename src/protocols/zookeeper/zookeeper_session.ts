@@ -22,14 +22,14 @@ import {
   type ServerSearchResult,
   type ServerSearchRound,
 } from "./server_search.ts";
-import { probeShortestTimeout } from "./end_session.ts";
+import { probeShortestSessionTimeout } from "./end_session.ts";
 import {
-  decideHeartbeat,
+  type ConnectionLivenessFacts,
+  decideSessionHeartbeat,
   deriveSessionTiming,
   isConnectionDoubtful,
   leaderRelayMs,
   leaseEndMs,
-  type LivenessFacts,
   resumeAttemptMs,
   SilencePatience,
 } from "./session_timing.ts";
@@ -254,7 +254,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (this.#hasYielded) return this.#wakeBy(nowMs);
     if (link !== null) {
       const facts = this.#livenessFacts(link);
-      const { action, nextCheckMs } = decideHeartbeat(nowMs, facts, this.timeoutMs, this.#patienceMs);
+      const { action, nextCheckMs } = decideSessionHeartbeat(nowMs, facts, this.timeoutMs, this.#patienceMs);
       if (action === "ping") this.#needsLeader ? this.#pingLeader(link) : link.ping();
       if (action === "doubt" && this.state === "connected") {
         this.#setState("doubtful");
@@ -305,14 +305,14 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#isProbingTimeout = true;
     this.#nextProbeMs = nowMs + this.timeoutMs;
     const limits = { clock: this.#clock, attemptMs: deriveSessionTiming(this.timeoutMs).doubtMs, signal: this.ended };
-    void probeShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
+    void probeShortestSessionTimeout(this.#options.connector, limits).then((shortestMs) => {
       this.#isProbingTimeout = false;
       this.#shortestTimeoutMs = shortestMs;
       this.#link?.shortenRelay(leaderRelayMs(this.timeoutMs, shortestMs));
     });
   }
 
-  #livenessFacts(link: ZooKeeperLink): LivenessFacts {
+  #livenessFacts(link: ZooKeeperLink): ConnectionLivenessFacts {
     return link.livenessFacts(this.#needsLeader);
   }
 

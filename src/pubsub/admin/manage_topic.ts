@@ -31,7 +31,7 @@ export interface ManageTopicResult {
  * serve the topic now. Rejects with USAGE if data would be lost and the request does not accept the loss. Rejects with
  * IO if data is damaged, or with OUTCOME_UNKNOWN or INTERNAL.
  */
-export async function manageTopic(
+export async function requestTopicAction(
   zk: ZooKeeper,
   path: PubsubPath,
   { topic, action, client, acceptsLoss = false }: ManageTopicRequest,

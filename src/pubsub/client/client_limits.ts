@@ -2,7 +2,7 @@
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
 import { encodeNameToken } from "../wire/name_token.ts";
-import { positionField } from "../wire/field_types.ts";
+import { seekPositionField } from "../wire/field_types.ts";
 
 export const messageBytesMax = bodyBytesMax;
 
@@ -23,5 +23,5 @@ export function checkPubsubName(what: string, name: string): void {
 
 /** Reads a message ID, "start" or "end". Returns undefined for other words. */
 export function parseMessagePosition(word: string): number | "start" | "end" | undefined {
-  return positionField.read(word);
+  return seekPositionField.read(word);
 }

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BatonError, errorMessage, errorReason } from "../../base/errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -17,9 +17,9 @@ import type { SqlRow } from "../../base/storage/sql_row.ts";
 import { findFileLockHolder } from "../../base/storage/file_lock_holder.ts";
 import { SqliteFile } from "../../base/storage/sqlite_file.ts";
 import { isDatabaseLocked } from "../../base/storage/storage_error.ts";
-import { type ChecksumTable, checksumTable, isDamageError } from "../../base/storage/checksum_table.ts";
+import { type ChecksumTable, defineChecksumTable, isSqliteDamageError } from "../../base/storage/checksum_table.ts";
 import { noMessageId, type SessionToken } from "../wire/field_types.ts";
-import { clientNumberStepMax, freeClientNumberMax } from "../wire/message_limits.ts";
+import { clientNumberStepMax, unrestrictedClientNumberMax } from "../wire/message_limits.ts";
 import { ByteReader, ByteWriter, joinBytes } from "../../base/wire/bytes.ts";
 
 /** The state keeps the positions of at most this many inputs per topic, and drops the least recently used ones. */
@@ -37,7 +37,7 @@ export interface SubscriberPosition {
 }
 
 /** The puts of one request whose outcome is unknown, with everything needed to send the same request again. */
-export interface PutIntents {
+export interface UnresolvedPutRequest {
   readonly topic: string;
   readonly session: SessionToken;
   /** The topic's registration number with which the request was sent. */
@@ -49,7 +49,7 @@ export interface PutIntents {
 }
 
 /** How many messages of an input were put into a topic. */
-export interface PutInputPosition {
+export interface PutInputProgress {
   /** Identifies the input. */
   readonly name: string;
   readonly taken: number;
@@ -71,9 +71,9 @@ const reportWaitMs = 1000;
  * A response with an implausible session number raises the client's number to at most this, or by one step. Servers
  * accept several more steps above it.
  */
-const observedSessionMax = freeClientNumberMax - 4 * clientNumberStepMax;
+const observedSessionMax = unrestrictedClientNumberMax - 4 * clientNumberStepMax;
 /** The highest plausible session number: a server may have accepted it from another program, step by step. */
-const likelySessionMax = freeClientNumberMax + 64 * clientNumberStepMax;
+const likelySessionMax = unrestrictedClientNumberMax + 64 * clientNumberStepMax;
 
 /**
  * Returns the session number from which a client continues. `own` is the number in its state; `said` is the number that
@@ -114,7 +114,7 @@ export class ClientState implements Disposable {
     } catch (thrown) {
       throw new BatonError(
         "CANNOT_CREATE",
-        `Cannot make the folder of client states ${folder}: ${errorReason(thrown)}`,
+        `Cannot make the folder of client states ${folder}: ${systemCallErrorReason(thrown)}`,
       );
     }
     const startMs = clock.now();
@@ -140,7 +140,7 @@ export class ClientState implements Disposable {
 
   private constructor(folder: string, id: string) {
     this.id = id;
-    this.path = clientStateFile(folder, id);
+    this.path = clientStateFilePath(folder, id);
     const { path } = this;
     this.#file = new SqliteFile({
       format: { what: `state of client "${id}"`, folder, path, applicationId, format: storedFormat, schema },
@@ -191,7 +191,7 @@ export class ClientState implements Disposable {
   /** The highest session number of stored puts that servers accept from any client. */
   get #highestIntentSession(): number {
     const sql = "SELECT max(session) AS session FROM intents WHERE session <= ?";
-    return Number(this.#file.get(sql, freeClientNumberMax)?.["session"] ?? 0);
+    return Number(this.#file.get(sql, unrestrictedClientNumberMax)?.["session"] ?? 0);
   }
 
   get #sessionNumber(): number {
@@ -227,7 +227,7 @@ export class ClientState implements Disposable {
    * Adds the intents of one request. Call this method, `settleIntents`, `setInput` and `forgetInput` inside
    * `runTransaction`.
    */
-  addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
+  addIntents({ topic, session, registration, counter, msgId, bodies }: UnresolvedPutRequest): void {
     const { lengths, bytes } = joinBodies(bodies);
     this.#file.replace(clientStateTables.intents, {
       id: this.#nextIntentId++,
@@ -261,7 +261,7 @@ export class ClientState implements Disposable {
 
   /** Deletes the intents of the requests with counters from `first` to `last`, because their outcome is known. */
   settleIntents(
-    { topic, session }: Pick<PutIntents, "topic" | "session">,
+    { topic, session }: Pick<UnresolvedPutRequest, "topic" | "session">,
     { first, last }: { readonly first: number; readonly last: number },
   ): void {
     this.#file.run(
@@ -275,7 +275,7 @@ export class ClientState implements Disposable {
   }
 
   /** Returns the intents of a topic, in the order in which they were added. */
-  putIntents(topic: string): PutIntents[] {
+  putIntents(topic: string): UnresolvedPutRequest[] {
     return this.#readVerified(clientStateTables.intents, "WHERE topic = ? ORDER BY id", topic).map((row) => ({
       topic: String(row["topic"]),
       session: { number: Number(row["session"]), key: String(row["key"]) },
@@ -304,12 +304,12 @@ export class ClientState implements Disposable {
     return Number(this.#file.get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
   }
 
-  inputPosition(topic: string, name: string): PutInputPosition | null {
+  inputPosition(topic: string, name: string): PutInputProgress | null {
     const [row] = this.#readVerified(clientStateTables.inputs, "WHERE topic = ? AND name = ?", topic, name);
     return row === undefined ? null : { name, taken: Number(row["taken"]), digest: String(row["digest"]) };
   }
 
-  setInput(topic: string, { name, taken, digest }: PutInputPosition): void {
+  setInput(topic: string, { name, taken, digest }: PutInputProgress): void {
     this.#file.replace(clientStateTables.inputs, { topic, name, taken, digest });
   }
 
@@ -361,7 +361,7 @@ export class ClientState implements Disposable {
       const rows = this.#file.all(sql, ...values);
       if (rows.every((row) => table.isIntact(row))) return rows;
     } catch (cause) {
-      if (!isDamageError(cause)) throw cause;
+      if (!isSqliteDamageError(cause)) throw cause;
       throw new BatonError("IO", `${where}: ${errorMessage(cause)}${damageAdvice} ${this.path}`, { cause });
     }
     throw new BatonError("IO", `${where} in its ${table.name}${damageAdvice} ${this.path}`);
@@ -381,20 +381,20 @@ function writeFailureReason(path: string): string {
   }
 }
 
-export function clientStateFile(folder: string, id: string): string {
+export function clientStateFilePath(folder: string, id: string): string {
   return join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
 }
 
 /** Describes the process that uses the state, as part of a sentence. */
 function describeUser(folder: string, id: string): string {
-  const pid = findFileLockHolder(clientStateFile(folder, id));
+  const pid = findFileLockHolder(clientStateFilePath(folder, id));
   return `client ID ${JSON.stringify(id)}: ${pid === null ? "another process" : `process ${pid}`} is using it`;
 }
 
 function stateError(thrown: unknown, folder: string, id: string): BatonError {
   if (thrown instanceof BatonError) return thrown;
   const why = errorMessage(thrown);
-  const path = clientStateFile(folder, id);
+  const path = clientStateFilePath(folder, id);
   const isDamaged = /not a database|malformed/.test(why);
   const advice = isDamaged
     ? `${damageAdvice} ${path}`
@@ -410,10 +410,10 @@ const storedFormat = 5;
 const applicationId = 0x62745043;
 
 export const clientStateTables = {
-  client: checksumTable("client", ["only", "id", "session"]),
-  places: checksumTable("places", ["topic", "cursor", "intent", "folder"]),
-  registrations: checksumTable("registrations", ["topic", "number"]),
-  intents: checksumTable("intents", [
+  client: defineChecksumTable("client", ["only", "id", "session"]),
+  places: defineChecksumTable("places", ["topic", "cursor", "intent", "folder"]),
+  registrations: defineChecksumTable("registrations", ["topic", "number"]),
+  intents: defineChecksumTable("intents", [
     "id",
     "topic",
     "registration",
@@ -425,7 +425,7 @@ export const clientStateTables = {
     "lengths",
     "bodies",
   ]),
-  inputs: checksumTable("inputs", ["topic", "name", "taken", "digest"]),
+  inputs: defineChecksumTable("inputs", ["topic", "name", "taken", "digest"]),
 } as const;
 
 const schema = `

@@ -2,7 +2,7 @@
  * Records how much of an input was put, in the same transaction as the intents of the puts. A later process can
  * therefore continue the input, and neither skips a message nor puts it twice.
  */
-import type { ClientState, PutInputPosition } from "./client_state.ts";
+import type { ClientState, PutInputProgress } from "./client_state.ts";
 import { createHash } from "node:crypto";
 
 export interface PutInputCheckpoint {
@@ -16,12 +16,12 @@ export interface PutInputCheckpoint {
 }
 
 /** The checkpoint of a file with a sequence of messages: how many messages were taken, and their digest. */
-export class InputOffsetCheckpoint implements PutInputCheckpoint {
+export class PutSequenceCheckpoint implements PutInputCheckpoint {
   readonly #state: ClientState;
   readonly #topic: string;
-  readonly #begin: PutInputPosition;
+  readonly #begin: PutInputProgress;
 
-  constructor(state: ClientState, topic: string, begin: PutInputPosition) {
+  constructor(state: ClientState, topic: string, begin: PutInputProgress) {
     this.#state = state;
     this.#topic = topic;
     this.#begin = begin;
@@ -37,12 +37,12 @@ export class InputOffsetCheckpoint implements PutInputCheckpoint {
 }
 
 /** The checkpoint of files that are one message each. It records each file that was put. */
-export class InputFileCheckpoint implements PutInputCheckpoint {
+export class PutFilesCheckpoint implements PutInputCheckpoint {
   readonly digest = null;
   readonly #state: ClientState;
   readonly #topic: string;
   /** The files that are being put, in order. */
-  readonly #inputs: PutInputPosition[] = [];
+  readonly #inputs: PutInputProgress[] = [];
   #recorded = 0;
 
   constructor(state: ClientState, topic: string) {

@@ -11,7 +11,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { BatonError, errorMessage, errorReason } from "../../base/errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { flushParentFolders, flushPath, writeFlushedFile } from "../../base/storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
@@ -116,7 +116,7 @@ export class MessageFolder {
     try {
       return work();
     } catch (thrown) {
-      throw new BatonError("IO", `Cannot write messages to the folder ${this.path}: ${errorReason(thrown)}`, {
+      throw new BatonError("IO", `Cannot write messages to the folder ${this.path}: ${systemCallErrorReason(thrown)}`, {
         cause: thrown,
       });
     }
@@ -181,7 +181,7 @@ function claimFolder(path: string, client: string, topic: string): void {
     flushPath(path);
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") {
-      throw new BatonError("CANNOT_CREATE", `Cannot write to the folder ${path}: ${errorReason(thrown)}`, {
+      throw new BatonError("CANNOT_CREATE", `Cannot write to the folder ${path}: ${systemCallErrorReason(thrown)}`, {
         cause: thrown,
       });
     }
@@ -197,7 +197,9 @@ function readOwnerFile(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (thrown) {
-    throw new BatonError("IO", `Cannot read whose folder it is in ${file}: ${errorReason(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read whose folder it is in ${file}: ${systemCallErrorReason(thrown)}`, {
+      cause: thrown,
+    });
   }
 }
 

@@ -4,11 +4,11 @@
  * each request names the counter that has to be stored before it.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { abortable, anyAbortSignal, throwIfAborted } from "../../base/support/abort.ts";
+import { anyAbortSignal, rejectOnAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { type MessageLossCertainty, parseMessageLoss } from "./message_loss.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
-import type { PutIntents } from "./client_state.ts";
+import type { UnresolvedPutRequest } from "./client_state.ts";
 import { emptyInputDigest, extendInputDigest, type PutInputCheckpoint } from "./input_checkpoints.ts";
 import { type PubsubRequestOptions, type PubsubRequestOutcome, requestOutcomeError } from "./requester.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
@@ -135,7 +135,7 @@ export class Publisher {
       while (!this.#hasEnded && !signal?.aborted && !until?.aborted) {
         this.#waitsForInput = true;
         this.#settleIdle();
-        const { done, value } = await abortable(input.next(), stopped);
+        const { done, value } = await rejectOnAbort(input.next(), stopped);
         this.#waitsForInput = false;
         this.#hasReadAll = done === true;
         if (done === true) break;
@@ -212,7 +212,7 @@ export class Publisher {
   }
 
   async #resend(
-    { counter, session, registration, msgId, bodies }: PutIntents,
+    { counter, session, registration, msgId, bodies }: UnresolvedPutRequest,
     limits: Pick<PubsubRequestOptions, "signal" | "endMs">,
   ): Promise<PubsubRequestOutcome> {
     const own = this.#client.token;
@@ -274,7 +274,7 @@ export class Publisher {
     let digest = this.#digest;
     const requests = batches.map((bodies) => {
       const id = msgIdOf === undefined ? msgId : msgIdOf(counter);
-      const intents: PutIntents = { topic: this.#topic, session, registration, counter, msgId: id, bodies };
+      const intents: UnresolvedPutRequest = { topic: this.#topic, session, registration, counter, msgId: id, bodies };
       const before = digest;
       counter += bodies.length;
       if (input !== null && input.digest !== null) {
@@ -289,7 +289,11 @@ export class Publisher {
   }
 
   /** Sends one request. `digest` is the digest of the input before this request. */
-  #request({ counter: first, msgId, bodies }: PutIntents, digest: string, options: PublisherPutOptions): void {
+  #request(
+    { counter: first, msgId, bodies }: UnresolvedPutRequest,
+    digest: string,
+    options: PublisherPutOptions,
+  ): void {
     // All outcomes below `firstUnacked` are also recorded on disk, so the server may forget them.
     const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
     const bytes = totalByteLength(bodies);
@@ -410,7 +414,7 @@ export class Publisher {
 
   /** Stores intents, settled counters, and the checkpoint `place`, which covers the messages before its counter. */
   #storeProgress(
-    intents: readonly PutIntents[],
+    intents: readonly UnresolvedPutRequest[],
     place: CheckpointUpdate | null,
     options?: { readonly durable?: boolean },
   ): void {
@@ -475,8 +479,8 @@ function* splitIntoBatches(items: readonly Uint8Array[]): Generator<Uint8Array[]
 }
 
 /** Joins intents that fit into one request: they have the same session, consecutive counters and no message ID. */
-function joinIntents(intents: readonly PutIntents[]): PutIntents[] {
-  const runs: PutIntents[] = [];
+function joinIntents(intents: readonly UnresolvedPutRequest[]): UnresolvedPutRequest[] {
+  const runs: UnresolvedPutRequest[] = [];
   for (const next of intents) {
     const run = runs.at(-1);
     const follows = run !== undefined && run.counter + run.bodies.length === next.counter &&

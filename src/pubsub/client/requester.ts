@@ -4,7 +4,7 @@
  */
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
-import { abortable, onAbort, throwIfAborted } from "../../base/support/abort.ts";
+import { onAbort, rejectOnAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
@@ -298,7 +298,7 @@ export class PubsubRequester implements AsyncDisposable {
 
   async #waitUntilSettled(link: ProxyLink, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
     using deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: () => null });
-    await abortable(link.whenSettled(), deadline.signal).catch(() => throwIfAborted(signal));
+    await rejectOnAbort(link.whenSettled(), deadline.signal).catch(() => throwIfAborted(signal));
   }
 
   /** Looks up the proxies. Only records a temporary failure; rejects with other errors. */
@@ -314,7 +314,7 @@ export class PubsubRequester implements AsyncDisposable {
       this.#proxyIndex = 0;
     }).finally(() => this.#pendingSearch = null);
     try {
-      await abortable(this.#pendingSearch, deadline.signal);
+      await rejectOnAbort(this.#pendingSearch, deadline.signal);
       if (this.#proxies.length === 0) {
         this.#lastProblem = noProxySentence;
         this.#stallMonitor?.reportNow();

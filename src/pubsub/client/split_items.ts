@@ -3,7 +3,7 @@ import { BatonError } from "../../base/errors.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
 
 /** Yields the messages that each chunk completes. Throws BAD_DATA for a message over the limit. */
-export async function* splitInputItems(
+export async function* splitInputIntoMessages(
   chunks: AsyncIterable<Uint8Array>,
   separator: number,
 ): AsyncGenerator<Uint8Array[], void, void> {

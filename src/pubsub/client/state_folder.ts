@@ -7,6 +7,6 @@ import { join, resolve } from "node:path";
  * ID can be used in several topics at the same time. This works because servers compare sessions in each topic
  * separately.
  */
-export function topicStateFolder(base: string, topic: string): string {
+export function topicClientStatesFolder(base: string, topic: string): string {
   return join(resolve(base), createHash("sha256").update(topic).digest("hex").slice(0, 32));
 }

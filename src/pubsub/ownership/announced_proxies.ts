@@ -1,5 +1,5 @@
 /** Finds the running proxies in the coordination service, for clients. */
-import { abortable } from "../../base/support/abort.ts";
+import { rejectOnAbort } from "../../base/support/abort.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { readAnnouncements } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
@@ -9,7 +9,7 @@ import type { PubsubPath } from "./pubsub_path.ts";
  * the signal's reason.
  */
 export async function findAnnouncedProxies(zk: ZooKeeper, path: PubsubPath, signal: AbortSignal): Promise<string[]> {
-  const endpoints = (await abortable(readAnnouncements(zk, path.proxies), signal)).map(({ endpoint }) => endpoint);
+  const endpoints = (await rejectOnAbort(readAnnouncements(zk, path.proxies), signal)).map(({ endpoint }) => endpoint);
   for (let at = 0; at < endpoints.length; at++) {
     const other = at + Math.floor(Math.random() * (endpoints.length - at));
     [endpoints[at], endpoints[other]] = [endpoints[other] as string, endpoints[at] as string];

@@ -15,7 +15,7 @@ import {
 } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { chooseTopicSuccessor } from "./topic_router.ts";
-import { forgottenTopicNode, returnedTopicNode, takenOverTopicNode, type TopicNode } from "./topic_node.ts";
+import { type TopicNode, topicNodeAfterForget, topicNodeAfterReturn, topicNodeAfterTakeover } from "./topic_node.ts";
 import { isServerRefusal } from "../../coordination/nodes/node_requests.ts";
 import { type ProcessAnnouncement, readAnnouncement, readAnnouncements } from "./announcements.ts";
 import { encodeJson } from "../../base/support/json_fields.ts";
@@ -64,7 +64,7 @@ async function giveToSuccessor(
   if (node.store === undefined || node.owner !== id || node.state === "new") return false;
   const taking = servers.filter(({ store, isDraining }) => store === node.store && isDraining !== true);
   const to = chooseTopicSuccessor(topic, taking.map((server) => server.id));
-  if (to === null || await nodes.write(topic, takenOverTopicNode(node, to), version) !== "written") return false;
+  if (to === null || await nodes.write(topic, topicNodeAfterTakeover(node, to), version) !== "written") return false;
   await nodes.countForOwner(topic, to);
   await nodes.uncountForOwner(topic, id);
   return true;
@@ -81,10 +81,10 @@ export async function giveUpTopic(
   for (;;) {
     // A new topic has no data, and a proxy assigns it to another server.
     if (read === null || read.node.owner !== id || read.node.state === "new") return "kept";
-    const back: TopicNode | null = returnedTopicNode(read.node);
+    const back: TopicNode | null = topicNodeAfterReturn(read.node);
     // Other servers of the shared store take such a topic over.
     if (read.node.store !== undefined && back === null) return "kept";
-    const next: TopicNode | null = back ?? forgottenTopicNode(read.node, newGuid());
+    const next: TopicNode | null = back ?? topicNodeAfterForget(read.node, newGuid());
     if (next === null) {
       throw new BatonError("BAD_DATA", `Cannot give up "${topic}": no message ids are left for another incarnation`);
     }

@@ -3,23 +3,23 @@
  * by step, until nothing is left to do. `topic_state.ts` has the states and a picture of their transitions. The server
  * announces itself before it first reads the node.
  */
-import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { CleanupScope, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, outageBackoff, retryWithBackoff, serverBackoff } from "../../base/support/backoff.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { isTransientFailure } from "../../coordination/nodes/node_requests.ts";
-import type { ContentName, IncomingContent, TopicCopy } from "../store/operations/owned_store.ts";
+import type { IncomingContent, TopicContentId, TopicCopy } from "../store/operations/owned_store.ts";
 import {
   decideTopic,
   decideTopicHandoff,
   decideTopicTransfer,
   type TopicAction,
+  type TopicDecisionFacts,
   type TopicDeleteResult,
-  type TopicFacts,
   whyTopicNotDeleted,
 } from "./topic_decision.ts";
-import { forgottenTopicNode, takenBackTopicNode, takenOverTopicNode, type TopicNode } from "./topic_node.ts";
+import { type TopicNode, topicNodeAfterForget, topicNodeAfterTakeBack, topicNodeAfterTakeover } from "./topic_node.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
 import type { NodeWriteOutcome, VersionedTopicNode } from "./topic_nodes.ts";
 import {
@@ -140,7 +140,7 @@ export class OwnedTopic {
       const whyKept = whyTopicNotDeleted(facts);
       if (whyKept !== null) return whyKept;
       if (knownNode === null || knownNode === undefined) return { kind: "gone" };
-      const next = forgottenTopicNode(knownNode.node, newGuid());
+      const next = topicNodeAfterForget(knownNode.node, newGuid());
       if (next === null) return { kind: "kept", why: "no message ids are left for another incarnation" };
       this.state = topicStateAfterClose(this.state);
       await this.#context.store.copiesOf(this.topic); // resolves after all admitted requests
@@ -161,7 +161,7 @@ export class OwnedTopic {
     });
   }
 
-  receive(content: ContentName, incoming: IncomingContent): Promise<TopicTransferReply> {
+  receive(content: TopicContentId, incoming: IncomingContent): Promise<TopicTransferReply> {
     return this.#enqueue(async () => {
       for (let tries = 0;; tries++) {
         const stored = await this.#context.store.copiesOf(this.topic);
@@ -224,7 +224,7 @@ export class OwnedTopic {
     }
   }
 
-  async #stageContent(content: ContentName, { pieces, hash }: IncomingContent): Promise<TopicTransferReply | null> {
+  async #stageContent(content: TopicContentId, { pieces, hash }: IncomingContent): Promise<TopicTransferReply | null> {
     const before = this.state;
     if (before.kind !== "served") this.state = { kind: "receiving" };
     try {
@@ -359,7 +359,7 @@ export class OwnedTopic {
    * Returns the facts about a shared store that `decideTopic` needs. Whether the owner runs matters only for topics of
    * this store, because other servers take over the topics of other stores.
    */
-  async #sharedFacts(node: TopicNode | null): Promise<TopicFacts["shared"]> {
+  async #sharedFacts(node: TopicNode | null): Promise<TopicDecisionFacts["shared"]> {
     const { sharedStore, id, addressOf } = this.#context;
     if (sharedStore === null) return null;
     const isOwn = node === null || node.owner === id || node.store !== sharedStore;
@@ -376,7 +376,7 @@ export class OwnedTopic {
     await store.release(this.topic);
     const { knownNode } = this;
     if (knownNode !== null && knownNode !== undefined) {
-      await this.#writeNode(takenOverTopicNode(knownNode.node, to));
+      await this.#writeNode(topicNodeAfterTakeover(knownNode.node, to));
       if (this.knownNode?.node.owner === to) await nodes.countForOwner(this.topic, to);
       await nodes.uncountForOwner(this.topic, id);
     }
@@ -418,7 +418,7 @@ export class OwnedTopic {
   /** Tries once to hand a sealed copy to its receiver. After the deadline, takes the topic back. */
   async #handOffSealed(
     { to, mayTakeBack }: TopicAction & { do: "hand off" },
-    { copy, node }: TopicFacts,
+    { copy, node }: TopicDecisionFacts,
   ): Promise<Progress> {
     const { clock } = this.#context;
     if (copy === null || node === null || this.state.kind !== "handing off") {
@@ -438,7 +438,7 @@ export class OwnedTopic {
         await this.#pause(this.#attempts++);
         return "goes on";
       case "take back":
-        return await this.#writeNode(takenBackTopicNode(node));
+        return await this.#writeNode(topicNodeAfterTakeBack(node));
       case "give up":
         this.state = firstTopicState; // the next attempt has its own deadline
         this.#scheduleRecheck();
@@ -458,7 +458,7 @@ export class OwnedTopic {
     if (receiver === null) return { kind: "refused", why: `the server "${to}" is not running` };
     const late = new AbortController();
     const reason = () => new BatonError("UNREACHABLE", `The server "${to}" did not take "${this.topic}" in time`);
-    using limits = new TaskScope();
+    using limits = new CleanupScope();
     const limit = (endMs: number) =>
       limits.add(clock.startTimer(Math.max(0, endMs - clock.now()), () => late.abort(reason())));
     if (deadlineMs !== null) limit(deadlineMs);
@@ -503,7 +503,7 @@ async function changeStore(
   { store, nodes, id, onProblem }: OwnershipContext,
   topic: string,
   action: TopicAction,
-  { node, copy, staged }: TopicFacts,
+  { node, copy, staged }: TopicDecisionFacts,
 ): Promise<void> {
   if (action.do === "create" && node !== null) {
     await store.create(topic, { incarnation: node.incarnation, baseOffset: node.baseOffset, epoch: node.epoch });

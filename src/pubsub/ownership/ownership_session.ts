@@ -26,7 +26,7 @@ import {
   type TopicState,
 } from "./topic_state.ts";
 import type { TopicTransferChannel } from "./transfer_channel.ts";
-import { resultWithin } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 
 export interface OwnershipSessionOptions {
   readonly id: string;
@@ -151,7 +151,7 @@ export class OwnershipSession {
     await this.#closed;
     if (this.#session.ended.aborted) return;
     // The last generation is also recorded if the coordination service responds soon.
-    await resultWithin(
+    await resultInTimeOrNull(
       this.#options.clock,
       lastAdvanceMs,
       this.#generation.advance().catch(() => {}),

@@ -13,7 +13,7 @@
  */
 import { createHash } from "node:crypto";
 import { BatonError } from "../../base/errors.ts";
-import { tokenBytesMax } from "../wire/message_limits.ts";
+import { nameTokenBytesMax } from "../wire/message_limits.ts";
 import { defaultRootNode } from "../../coordination/nodes/node_paths.ts";
 
 /** A hash replaces longer node names. */
@@ -80,7 +80,7 @@ export function encodeNodeName(name: string): string {
   if (name === "") throw refuse("it is empty");
   if (!name.isWellFormed()) throw refuse("it is not valid Unicode");
   const bytes = utf8.encode(name);
-  if (bytes.length > tokenBytesMax) throw refuse(`it has ${bytes.length} bytes; the limit is ${tokenBytesMax}`);
+  if (bytes.length > nameTokenBytesMax) throw refuse(`it has ${bytes.length} bytes; the limit is ${nameTokenBytesMax}`);
   let written = "";
   for (const byte of bytes) {
     const character = String.fromCharCode(byte);

@@ -74,7 +74,7 @@ export class StoreGeneration {
    */
   async checkOthers(): Promise<void> {
     if (this.#marks === null) return;
-    for (const { server, generation: recorded } of await readStoreGenerationMarks(this.#zk, this.#marks)) {
+    for (const { server, generation: recorded } of await readRecordedStoreGenerations(this.#zk, this.#marks)) {
       const generation = await this.#store.generation(server);
       if (generation < recorded) throw databaseTooOldError(server, { generation, recorded });
     }
@@ -136,19 +136,19 @@ export class StoreGeneration {
   }
 }
 
-export interface StoreGenerationMark {
+export interface RecordedStoreGeneration {
   readonly server: string;
   readonly generation: number;
 }
 
 /** Reads the recorded generations of all servers of a shared store. Throws CONFIG for a node in an unknown format. */
-export async function readStoreGenerationMarks(zk: ZooKeeper, parent: string): Promise<StoreGenerationMark[]> {
+export async function readRecordedStoreGenerations(zk: ZooKeeper, parent: string): Promise<RecordedStoreGeneration[]> {
   const names = (await nullIfNoNode(zk.getChildren(parent)))?.children ?? [];
   const found = await Promise.all(names.map((name) => nullIfNoNode(zk.getData(`${parent}/${name}`))));
   return found.flatMap((node, index) => node === null ? [] : parseMark(`${parent}/${names[index]}`, node.data));
 }
 
-function parseMark(path: string, data: Uint8Array): StoreGenerationMark {
+function parseMark(path: string, data: Uint8Array): RecordedStoreGeneration {
   const { layout, server, generation } = parseJsonFields(data);
   if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) {
     return { server: typeof server === "string" ? server : "", generation };

@@ -6,17 +6,17 @@
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/operations/owned_store.ts";
 import {
-  claimedTopicNode,
-  confirmedTopicNode,
-  restoredTopicNode,
-  returnedTopicNode,
-  takenOverTopicNode,
-  takenTopicNode,
   type TopicNode,
+  topicNodeAfterClaim,
+  topicNodeAfterConfirmation,
+  topicNodeAfterRestore,
+  topicNodeAfterReturn,
+  topicNodeAfterTakeover,
+  topicNodeAfterTransfer,
 } from "./topic_node.ts";
 import type { TopicTransferReply } from "./transfer_channel.ts";
 
-export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unopened"> {
+export interface TopicDecisionFacts extends Pick<TopicCopies, "copy" | "staged" | "unopened"> {
   readonly me: string;
   /** Null if the node does not exist. */
   readonly node: TopicNode | null;
@@ -59,7 +59,7 @@ export type TopicAction =
 
 const none: TopicAction = { do: "none" };
 
-export function decideTopic(facts: TopicFacts): TopicAction {
+export function decideTopic(facts: TopicDecisionFacts): TopicAction {
   const { me, node, copy, staged, shared } = facts;
   if (shared !== null) return decideShared(facts, shared);
   if (node === null) return copy === null ? none : { do: "register", next: nodeOfCopy(me, copy) };
@@ -75,7 +75,10 @@ export function decideTopic(facts: TopicFacts): TopicAction {
  * `unopened` belong to all servers of the store. Only the server that opened the topic last, at the highest epoch, may
  * write; the topic's row names its epoch.
  */
-function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<TopicFacts["shared"]>): TopicAction {
+function decideShared(
+  facts: TopicDecisionFacts,
+  { store, isOwnerThere }: NonNullable<TopicDecisionFacts["shared"]>,
+): TopicAction {
   const { me, node, copy, staged } = facts;
   if (node === null) return none;
   const content = copy ?? facts.unopened ?? null;
@@ -88,13 +91,13 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
   const isOlderNode = content !== null && content.incarnation === node.incarnation && content.epoch > node.epoch;
   if (isOlderNode && content.sealedFor === null && (node.owner === me || !isHere)) {
     // The coordination service has gone back to an older tree.
-    return { do: "write", next: claimedTopicNode(node, content, { owner: me, store }), why: "claim" };
+    return { do: "write", next: topicNodeAfterClaim(node, content, { owner: me, store }), why: "claim" };
   }
   // A topic of this server in another store is missing, because this server now uses a different store.
   if (node.owner === me) return isHere ? decideAsSharedOwner(facts, node) : { do: "missing" };
   if (!isHere) return decideLeftover(node, copy, content);
   const hasContent = node.state === "stored" || node.state === "moving";
-  if (hasContent && !isOwnerThere) return { do: "write", next: takenOverTopicNode(node, me), why: "take over" };
+  if (hasContent && !isOwnerThere) return { do: "write", next: topicNodeAfterTakeover(node, me), why: "take over" };
   return copy === null ? none : { do: "release" };
 }
 
@@ -116,7 +119,7 @@ function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: st
   const isOfNode = staged.epoch === node.epoch && staged.incarnation === node.incarnation;
   if (!isOfNode || staged.owner !== node.owner) return { do: "discard" };
   if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
-  return { do: "write", next: takenTopicNode(node, me, store), why: "take" };
+  return { do: "write", next: topicNodeAfterTransfer(node, me, store), why: "take" };
 }
 
 /**
@@ -129,7 +132,7 @@ function decideLeftover(node: TopicNode, copy: TopicCopy | null, content: TopicC
   return copy === null || copy.sealedFor !== null ? none : { do: "release" };
 }
 
-function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, node: TopicNode): TopicAction {
+function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicDecisionFacts, node: TopicNode): TopicAction {
   const isCurrent = copy?.epoch === node.epoch && copy.incarnation === node.incarnation;
   switch (node.state) {
     case "new":
@@ -137,9 +140,9 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
       if (unopened && unopened.incarnation !== node.incarnation && unopened.baseOffset >= node.baseOffset) {
         // Only the receiver of sealed content knows whether the content is the newest.
         if (unopened.sealedFor !== null) return { do: "missing" };
-        return { do: "write", next: claimedTopicNode(node, unopened, node), why: "claim" };
+        return { do: "write", next: topicNodeAfterClaim(node, unopened, node), why: "claim" };
       }
-      if (isCurrent) return { do: "write", next: confirmedTopicNode(node), why: "confirm" };
+      if (isCurrent) return { do: "write", next: topicNodeAfterConfirmation(node), why: "confirm" };
       return copy === null ? { do: "create" } : { do: "release" };
     case "stored": {
       if (isCurrent) {
@@ -149,7 +152,7 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
       return isMissing ? { do: "missing" } : { do: "activate", what: "copy" };
     }
     case "moving": {
-      if (isCurrent) return { do: "write", next: confirmedTopicNode(node), why: "confirm" };
+      if (isCurrent) return { do: "write", next: topicNodeAfterConfirmation(node), why: "confirm" };
       // This server or an earlier owner has already activated the content if rows of a later epoch than the source's
       // exist.
       const content = copy ?? unopened ?? null;
@@ -160,7 +163,7 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
       }
       if (copy !== null) return { do: "release" };
       // The database has lost the content that it had confirmed, but the source still has all content.
-      const back = returnedTopicNode(node);
+      const back = topicNodeAfterReturn(node);
       return back === null ? { do: "missing" } : { do: "write", next: back, why: "return" };
     }
     case "sealed":
@@ -178,9 +181,9 @@ function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCo
       return { do: "hand off", to: copy.sealedFor, mayTakeBack: node.state === "stored" };
     case "new":
       // A copy that was created for an earlier assignment never answered a request, so it is replaced.
-      return isCurrent ? { do: "write", next: confirmedTopicNode(node), why: "confirm" } : { do: "create" };
+      return isCurrent ? { do: "write", next: topicNodeAfterConfirmation(node), why: "confirm" } : { do: "create" };
     case "moving": {
-      if (isCurrent) return { do: "write", next: confirmedTopicNode(node), why: "confirm" };
+      if (isCurrent) return { do: "write", next: topicNodeAfterConfirmation(node), why: "confirm" };
       const { source } = node;
       if (source?.owner === node.owner) {
         return copy?.epoch === source.epoch ? { do: "activate", what: "copy" } : { do: "missing" };
@@ -202,7 +205,7 @@ function decideAsOther(me: string, node: TopicNode, copy: TopicCopy | null, stag
   // The owner confirmed this epoch before it sealed the copy, so the node was read too early.
   if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
   if (staged.owner !== node.owner) return { do: "discard" };
-  return { do: "write", next: takenTopicNode(node, me), why: "take" };
+  return { do: "write", next: topicNodeAfterTransfer(node, me), why: "take" };
 }
 
 /** Returns the node for a stored copy after the copy's node was lost. */
@@ -285,7 +288,7 @@ export function decideTopicRestore(
   // Another server may already own the content, but only the receiver knows that.
   if (node.state === "sealed") return mine?.sealedFor === null || mine === null ? { do: "leave" } : { do: "keep" };
   if (mine === null) return { do: "give up" };
-  const next = restoredTopicNode(node, mine.epoch);
+  const next = topicNodeAfterRestore(node, mine.epoch);
   return next === null ? { do: "leave" } : { do: "restore", next };
 }
 

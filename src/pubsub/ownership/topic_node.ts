@@ -48,11 +48,11 @@ export interface TopicNode {
 export const messageIdsPerIncarnation = 2 ** 44;
 
 /** Assigns a topic to a server for the first time. `store` is the server's shared store, if there is one. */
-export function assignedTopicNode(owner: string, incarnation: string, store?: string): TopicNode {
+export function topicNodeAfterAssignment(owner: string, incarnation: string, store?: string): TopicNode {
   return inStore({ owner, epoch: 1, state: "new", incarnation, baseOffset: 0, source: null }, store);
 }
 
-export function reassignedTopicNode(node: TopicNode, owner: string, store?: string): TopicNode {
+export function topicNodeAfterReassignment(node: TopicNode, owner: string, store?: string): TopicNode {
   return inStore({ ...node, owner, epoch: node.epoch + 1 }, store);
 }
 
@@ -64,7 +64,7 @@ function inStore({ store: _, ...node }: TopicNode, store: string | undefined): T
  * Written when a server of a shared store finds other content for a new topic, or content of a later epoch. The topic
  * had this content before the tree was lost.
  */
-export function claimedTopicNode(
+export function topicNodeAfterClaim(
   node: TopicNode,
   content: Pick<TopicNode, "incarnation" | "baseOffset" | "epoch">,
   { owner, store }: Pick<TopicNode, "owner" | "store">,
@@ -75,12 +75,12 @@ export function claimedTopicNode(
 }
 
 /** Written by the owner before the owner first answers OK in an epoch. */
-export function confirmedTopicNode(node: TopicNode): TopicNode {
+export function topicNodeAfterConfirmation(node: TopicNode): TopicNode {
   return { ...node, state: "stored", source: null };
 }
 
 /** Written when a receiver has durably staged the sealed content. `store` is the receiver's shared store, if any. */
-export function takenTopicNode(node: TopicNode, owner: string, store?: string): TopicNode {
+export function topicNodeAfterTransfer(node: TopicNode, owner: string, store?: string): TopicNode {
   const source = { owner: node.owner, epoch: node.epoch, ...(node.store === undefined ? {} : { store: node.store }) };
   return inStore({ ...node, owner, epoch: node.epoch + 1, state: "moving", source }, store);
 }
@@ -89,20 +89,20 @@ export function takenTopicNode(node: TopicNode, owner: string, store?: string): 
  * Written when the old owner takes the topic back, so that no receiver can take it. Rows of a shared store stay in
  * place.
  */
-export function takenBackTopicNode(node: TopicNode): TopicNode {
-  return node.store === undefined ? takenTopicNode(node, node.owner) : takenOverTopicNode(node, node.owner);
+export function topicNodeAfterTakeBack(node: TopicNode): TopicNode {
+  return node.store === undefined ? topicNodeAfterTransfer(node, node.owner) : topicNodeAfterTakeover(node, node.owner);
 }
 
 /**
  * Written when another server of the same shared store takes over from an owner that is gone. The rows stay where they
  * are, and the new owner opens them at this epoch.
  */
-export function takenOverTopicNode(node: TopicNode, owner: string): TopicNode {
+export function topicNodeAfterTakeover(node: TopicNode, owner: string): TopicNode {
   return { ...node, owner, epoch: node.epoch + 1 };
 }
 
 /** Written for an operator who accepts that the owner's content is lost. Returns null if no message IDs are left. */
-export function forgottenTopicNode(node: TopicNode, incarnation: string): TopicNode | null {
+export function topicNodeAfterForget(node: TopicNode, incarnation: string): TopicNode | null {
   const baseOffset = node.baseOffset + messageIdsPerIncarnation;
   if (!Number.isSafeInteger(baseOffset + messageIdsPerIncarnation)) return null;
   return { owner: "", epoch: node.epoch + 1, state: "new", incarnation, baseOffset, source: null };
@@ -113,7 +113,7 @@ export function forgottenTopicNode(node: TopicNode, incarnation: string): TopicN
  * epoch. Messages that were stored later are lost, and their IDs are not used again. Returns null if no message IDs are
  * left.
  */
-export function restoredTopicNode(node: TopicNode, copyEpoch: number): TopicNode | null {
+export function topicNodeAfterRestore(node: TopicNode, copyEpoch: number): TopicNode | null {
   const baseOffset = node.baseOffset + messageIdsPerIncarnation;
   if (!Number.isSafeInteger(baseOffset + messageIdsPerIncarnation)) return null;
   const { owner, incarnation } = node;
@@ -131,7 +131,7 @@ export function restoredTopicNode(node: TopicNode, copyEpoch: number): TopicNode
  * Written when the receiver of a moving topic has lost the topic but the source still has all data. Returns null if
  * there is no source.
  */
-export function returnedTopicNode(node: TopicNode): TopicNode | null {
+export function topicNodeAfterReturn(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;
   const { owner, store } = node.source;
   const back = inStore({ ...node, owner, epoch: node.epoch + 1 }, store);

@@ -3,12 +3,12 @@
  * served.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { onAbort, TaskScope, whenAborted } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort, whenAborted } from "../../base/support/abort.ts";
 import { BatonError } from "../../base/errors.ts";
 import { isTransientFailure } from "../../coordination/nodes/node_requests.ts";
 import { serveOwnershipSessions } from "./serve_sessions.ts";
 import type { TopicDeleteResult } from "./topic_decision.ts";
-import type { ContentName, IncomingContent } from "../store/operations/owned_store.ts";
+import type { IncomingContent, TopicContentId } from "../store/operations/owned_store.ts";
 import { OwnershipSession, type OwnershipSessionOptions } from "./ownership_session.ts";
 import type { TopicAvailability, TopicHandoffResult, TopicPermit } from "./topic_state.ts";
 import type { TopicTransferReply } from "./transfer_channel.ts";
@@ -90,7 +90,7 @@ export class TopicOwnership {
   }
 
   /** Executes a TRANSFER request, which brings a topic's content. */
-  async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TopicTransferReply> {
+  async receive(topic: string, content: TopicContentId, incoming: IncomingContent): Promise<TopicTransferReply> {
     if (this.#session === null) return { kind: "refused", why: "this server has no session at present" };
     return await this.#session.topicToChange(topic).receive(content, incoming);
   }
@@ -101,7 +101,7 @@ export class TopicOwnership {
 
   async #serve(zk: ZooKeeper, signal: AbortSignal, begun: () => void): Promise<void> {
     const session = await OwnershipSession.begin(zk, this.#options, signal);
-    using _end = new TaskScope(onAbort(signal, (reason) => session.end(reason)));
+    using _end = new CleanupScope(onAbort(signal, (reason) => session.end(reason)));
     this.#session = session;
     begun();
     this.#changes.notify();

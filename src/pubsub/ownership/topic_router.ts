@@ -7,7 +7,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { AnnouncedServers } from "./announced_servers.ts";
-import { assignedTopicNode, reassignedTopicNode, type TopicNode } from "./topic_node.ts";
+import { type TopicNode, topicNodeAfterAssignment, topicNodeAfterReassignment } from "./topic_node.ts";
 import { TopicNodes, type VersionedTopicNode } from "./topic_nodes.ts";
 
 /** How many routes a proxy caches, at about 200 bytes each. */
@@ -158,8 +158,8 @@ export class TopicRouter {
     this.#assigning.set(target, (this.#assigning.get(target) ?? 0) + 1);
     try {
       const outcome = read === null
-        ? await this.#nodes.create(topic, assignedTopicNode(target, newGuid(), store))
-        : await this.#nodes.write(topic, reassignedTopicNode(read.node, target, store), read.version);
+        ? await this.#nodes.create(topic, topicNodeAfterAssignment(target, newGuid(), store))
+        : await this.#nodes.write(topic, topicNodeAfterReassignment(read.node, target, store), read.version);
       if (outcome !== "written") return "look again";
       await this.#nodes.countForOwner(topic, target);
       if (read !== null && read.node.owner !== "") await this.#nodes.uncountForOwner(topic, read.node.owner);

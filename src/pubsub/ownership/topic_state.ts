@@ -35,7 +35,7 @@
  * In all states except served, the answer is NOT_OWNER if the node names another server or is not known.
  */
 import type { OwnershipLease } from "./ownership_lease.ts";
-import type { TopicAction, TopicFacts } from "./topic_decision.ts";
+import type { TopicAction, TopicDecisionFacts } from "./topic_decision.ts";
 import type { TopicNode } from "./topic_node.ts";
 
 /**
@@ -71,7 +71,7 @@ export function topicStateAfterDecision(
   state: TopicState,
   action: TopicAction["do"],
   { facts, lease, deadlineMs }: {
-    readonly facts: TopicFacts;
+    readonly facts: TopicDecisionFacts;
     readonly lease: TopicPermit["lease"];
     readonly deadlineMs: number;
   },
@@ -118,7 +118,7 @@ function begunDeadline(state: TopicState): number | undefined {
 }
 
 /** Returns whether this server stores data that waits for another server. */
-function isDataLeft({ copy, staged, unopened, shared, node }: TopicFacts): boolean {
+function isDataLeft({ copy, staged, unopened, shared, node }: TopicDecisionFacts): boolean {
   const isLeftInDatabase = shared !== null && node?.store !== shared.store && (unopened ?? null) !== null;
   return copy !== null || staged !== null || isLeftInDatabase;
 }

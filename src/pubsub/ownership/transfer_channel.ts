@@ -2,8 +2,8 @@
  * The interface through which an owner sends a topic's content to another server. The server implements it; tests have
  * their own implementations.
  */
-import { abortable } from "../../base/support/abort.ts";
-import type { ContentName, OutgoingContent } from "../store/operations/owned_store.ts";
+import { rejectOnAbort } from "../../base/support/abort.ts";
+import type { OutgoingContent, TopicContentId } from "../store/operations/owned_store.ts";
 
 /**
  * - taken: the receiver owns the topic, or has owned it since the transfer
@@ -28,7 +28,7 @@ export interface TopicTransferChannel {
   transfer(
     to: ServerAddress,
     topic: string,
-    content: ContentName,
+    content: TopicContentId,
     options: { readonly outgoing: OutgoingContent; readonly signal: AbortSignal },
   ): Promise<TopicTransferReply>;
 }
@@ -41,7 +41,7 @@ export async function* transferPiecesUntilAbort<T>(
   const iterator = pieces[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const { done, value } = await abortable(iterator.next(), signal);
+      const { done, value } = await rejectOnAbort(iterator.next(), signal);
       if (done === true) return;
       yield value;
     }

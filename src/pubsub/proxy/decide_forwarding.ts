@@ -30,11 +30,11 @@ export type RequestForwardingEvent =
  * The status codes of responses that a proxy creates itself. With ERROR the outcome is unknown; with all others, the
  * request was definitely not done.
  */
-export type ProxyStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
+export type ProxyOwnResponseStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
 
 export type RequestForwardingDecision =
   | { readonly do: "forward response" }
-  | { readonly do: "respond"; readonly status: ProxyStatus }
+  | { readonly do: "respond"; readonly status: ProxyOwnResponseStatus }
   | { readonly do: "retry"; readonly when: "now" | "later" }
   | { readonly do: "forget" };
 

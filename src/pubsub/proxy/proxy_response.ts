@@ -32,7 +32,7 @@ const codes = new Map(statusCodes.map((code) => [code as string, code]));
  * Reads the status of a server's response from the first frame. Returns null if the message is not a STATUS. The proxy
  * reads nothing else, because the response is for the client.
  */
-export function proxyResponseStatus(frame: Uint8Array | undefined): StatusCode | null {
+export function readServerResponseStatus(frame: Uint8Array | undefined): StatusCode | null {
   if (frame === undefined) return null;
   for (let at = 0; at < prefix.length; at++) if (frame[at] !== prefix[at]) return null;
   const end = Math.min(frame.byteLength, lookBytesMax);

@@ -6,24 +6,24 @@ import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
 import type { ZeroMqSocketCounters, ZeroMqSocketEvent, ZeroMqSocketLoad } from "../../protocols/zeromq/socket_event.ts";
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { abortable } from "../../base/support/abort.ts";
+import { rejectOnAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { deadlineAfter, resultWithin } from "../../base/support/deadline.ts";
+import { deadlineAfter, resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
 import { pubsubSocketLimits } from "../wire/message_limits.ts";
 import type { PubsubMessage } from "../wire/pubsub_messages.ts";
-import { readPutHead } from "../wire/put_frame.ts";
+import { readPutFrameStart } from "../wire/put_frame.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../wire/topic_list.ts";
 import { SocketOverloadReport } from "../overload_report.ts";
-import type { AuthorizedMessage } from "../client_acl.ts";
+import type { MessageToAuthorize } from "../client_acl.ts";
 import type { TopicDirectory } from "./zookeeper_directory.ts";
 import { newProxyCounters, type ProxyCounters, ProxyRequestForwarder } from "./request_forwarder.ts";
 import { encodeProxyResponse, type ProxyResponse } from "./proxy_response.ts";
 import { type ProxyLimits, proxyLimitsDefault, proxyRequestTimeoutMsDefault } from "./proxy_limits.ts";
 import type { ProxyRequestClient } from "./proxy_request.ts";
-import { readPutTraits, readRequestTraits, type RequestTraits, type TopicMessage } from "./request_traits.ts";
+import { type MessageAboutTopic, readPutTraits, readRequestTraits, type RequestTraits } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 
 /** The last report of a server about itself (PERIODIC). */
@@ -46,7 +46,7 @@ export interface PubsubProxyOptions {
    * Returns why the connection's user may not send this message; null if the user may. If `authorize` is omitted, every
    * user may.
    */
-  readonly authorize?: (userId: string | null, message: AuthorizedMessage) => string | null;
+  readonly authorize?: (userId: string | null, message: MessageToAuthorize) => string | null;
   readonly onProblem?: (problem: BatonError) => void;
 }
 
@@ -157,7 +157,7 @@ export class PubsubProxy implements AsyncDisposable {
     this.#isLeaving = true;
     this.#forwarder.endRequests("waiting", leaving);
     if (this.inFlight.requests > 0) {
-      await resultWithin(this.#options.clock, withinMs, new Promise<void>((resolve) => this.#onIdle = resolve));
+      await resultInTimeOrNull(this.#options.clock, withinMs, new Promise<void>((resolve) => this.#onIdle = resolve));
     }
     this.#forwarder.endRequests("all", leaving);
     await this.close();
@@ -199,7 +199,7 @@ export class PubsubProxy implements AsyncDisposable {
     const envelope = frames.slice(0, end);
     const body = frames.slice(end);
     const { requestTimeoutMs = proxyRequestTimeoutMsDefault } = this.#options;
-    const put = readPutHead(body[0]);
+    const put = readPutFrameStart(body[0]);
     if (put !== null) {
       if (this.#isDenied(envelope, body, put)) return;
       return this.#forward(envelope, body, readPutTraits(body[0] as Uint8Array, put, requestTimeoutMs));
@@ -212,7 +212,7 @@ export class PubsubProxy implements AsyncDisposable {
   }
 
   /** Responds with DENIED and returns true if the connection's user may not send this message. */
-  #isDenied(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], message: AuthorizedMessage): boolean {
+  #isDenied(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], message: MessageToAuthorize): boolean {
     const { authorize } = this.#options;
     if (authorize === undefined) return false;
     const reason = authorize(this.#front.peer(envelope[0] as Uint8Array)?.userId ?? null, message);
@@ -239,7 +239,10 @@ export class PubsubProxy implements AsyncDisposable {
     else this.#respond(envelope, answer, message.headers !== undefined);
   }
 
-  async #respondItself(envelope: readonly Uint8Array[], message: Exclude<PubsubMessage, TopicMessage>): Promise<void> {
+  async #respondItself(
+    envelope: readonly Uint8Array[],
+    message: Exclude<PubsubMessage, MessageAboutTopic>,
+  ): Promise<void> {
     // A response to a response could start an endless exchange.
     if (message.name === "STATUS") return void this.counters.dropped++;
     const answer = message.name === "TOPICS"
@@ -248,7 +251,7 @@ export class PubsubProxy implements AsyncDisposable {
     this.#respond(envelope, answer, message.headers !== undefined);
   }
 
-  #answerTo(message: Exclude<PubsubMessage, TopicMessage | { name: "STATUS" | "TOPICS" }>): ProxyResponse {
+  #answerTo(message: Exclude<PubsubMessage, MessageAboutTopic | { name: "STATUS" | "TOPICS" }>): ProxyResponse {
     if (message.name === "HELLO") return { status: "OK", headers: { version: 1 } };
     if (message.name !== "PERIODIC") {
       return { status: "BAD_REQUEST", reason: `${message.name} goes ${wayOf[message.name]}` };
@@ -271,7 +274,7 @@ export class PubsubProxy implements AsyncDisposable {
     const reason = () => new BatonError("UNREACHABLE", "The coordination service has not answered in time");
     using deadline = deadlineAfter(clock, deadlineMs ?? requestTimeoutMs, { reason });
     try {
-      const topics = await abortable(directory.listTopics(), deadline.signal);
+      const topics = await rejectOnAbort(directory.listTopics(), deadline.signal);
       return { status: "OK", body: encodeTopicList(topics) };
     } catch (thrown) {
       return { status: "OVERLOADED", reason: `Cannot list the topics: ${errorMessage(thrown)}` };
@@ -324,6 +327,6 @@ function envelopeEnd(frames: readonly Uint8Array[]): number {
   return 0;
 }
 
-function isAboutTopic(message: PubsubMessage): message is TopicMessage {
+function isAboutTopic(message: PubsubMessage): message is MessageAboutTopic {
   return "topic" in message && message.name !== "TRANSFER" && message.name !== "MANAGE";
 }

@@ -9,9 +9,13 @@ import type { Clock } from "../../base/support/clock.ts";
 import { CachedClock } from "../../base/support/cached_clock.ts";
 import { decodePubsubMessage } from "../wire/decode_message.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
-import { newRequestLatency, recordRequestLatency, type RequestLatency } from "../request_latency.ts";
+import {
+  newRequestLatencyHistograms,
+  recordRequestLatency,
+  type RequestLatencyHistograms,
+} from "../request_latency.ts";
 import type { TopicOwner, TopicRoute } from "../ownership/topic_router.ts";
-import { type ProxyResponse, proxyResponseStatus } from "./proxy_response.ts";
+import { type ProxyResponse, readServerResponseStatus } from "./proxy_response.ts";
 import { DeadlineWheel } from "./deadline_wheel.ts";
 import type { TopicDirectory } from "./zookeeper_directory.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
@@ -19,11 +23,11 @@ import type { ProxyRequest, ProxyRequestClient } from "./proxy_request.ts";
 import {
   decideRequestForwarding,
   mayRequestBeDone,
-  type ProxyStatus,
+  type ProxyOwnResponseStatus,
   type RequestForwardingEvent,
 } from "./decide_forwarding.ts";
 import { ServerLink, type ServerLinkHost, ServerLinks } from "./server_link.ts";
-import { createsTopic, readPutOrder, type TopicPutOrder } from "./request_traits.ts";
+import { doesRequestCreateTopic, readPutOrder, type TopicPutOrder } from "./request_traits.ts";
 
 export interface ProxyRequestForwarderOptions {
   readonly id: string;
@@ -152,7 +156,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
 
   /** The following methods are called by the server links. */
   onResponse(request: ProxyRequest, frames: Uint8Array[]): void {
-    const status = proxyResponseStatus(frames[0]);
+    const status = readServerResponseStatus(frames[0]);
     if (status === null) return this.#handleEvent(request, { kind: "invalid response" });
     if (status === "ERROR" && this.#mayBeRepeated(request, frames)) {
       request.pendingReason = `server ${ownerOf(request)} does not know its outcome`;
@@ -222,7 +226,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     if (route !== null) return this.#followRoute(request, route);
     request.location = { kind: "routing" };
     this.#routing.set(topic, new Set([request]));
-    void this.#lookUp(topic, createsTopic(decodePubsubMessage(request.frames)));
+    void this.#lookUp(topic, doesRequestCreateTopic(decodePubsubMessage(request.frames)));
   }
 
   async #lookUp(topic: string, creates: boolean): Promise<void> {
@@ -240,8 +244,9 @@ export class ProxyRequestForwarder implements ServerLinkHost {
       if (route === null) request.pendingReason = `the server of the topic could not be looked up: ${why}`;
       if (route === null) this.#delay(request);
       // This request creates the topic, and arrived while other requests looked the topic up. Look again.
-      else if (route.kind === "no topic" && createsTopic(decodePubsubMessage(request.frames))) this.#route(request);
-      else this.#followRoute(request, route);
+      else if (route.kind === "no topic" && doesRequestCreateTopic(decodePubsubMessage(request.frames))) {
+        this.#route(request);
+      } else this.#followRoute(request, route);
     }
   }
 
@@ -396,7 +401,7 @@ function ownerOf({ target }: ProxyRequest): string {
   return target?.owner ?? "?";
 }
 
-function proxyResponseFor({ traits, pendingReason }: ProxyRequest, status: ProxyStatus): ProxyResponse {
+function proxyResponseFor({ traits, pendingReason }: ProxyRequest, status: ProxyOwnResponseStatus): ProxyResponse {
   if (status === "NOT_SUBSCRIBED" || status === "NOT_OWNER") {
     return { status, reason: `there is no topic ${JSON.stringify(traits.topic)}` };
   }
@@ -435,12 +440,12 @@ export interface ProxyCounters {
   dropped: number;
   serversLost: number;
   /** Latency of requests about topics, including those that the proxy answered itself. */
-  readonly latency: RequestLatency;
+  readonly latency: RequestLatencyHistograms;
 }
 
 export function newProxyCounters(): ProxyCounters {
   const counts = { requests: 0, retries: 0, lateResponses: 0, undeliveredResponses: 0, dropped: 0, serversLost: 0 };
-  return { ...counts, responses: new Map(), latency: newRequestLatency() };
+  return { ...counts, responses: new Map(), latency: newRequestLatencyHistograms() };
 }
 
 /** Counts requests in flight, and refuses those above a limit. Pure. */

@@ -4,7 +4,7 @@
  */
 import type { InvalidPubsubMessage } from "../wire/decode_message.ts";
 import type { PubsubMessage, PubsubMessageOf } from "../wire/pubsub_messages.ts";
-import { type PutHead, readPutDeadlineMs } from "../wire/put_frame.ts";
+import { type PutFrameStart, readPutDeadlineMs } from "../wire/put_frame.ts";
 import { proxyRequestTimeoutMsMax } from "./proxy_limits.ts";
 
 export interface RequestTraits {
@@ -23,9 +23,9 @@ export interface RequestTraits {
 const responseTravelMsMax = 100;
 
 /** A message about one topic, which the topic's server handles. */
-export type TopicMessage = Exclude<Extract<PubsubMessage, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
+export type MessageAboutTopic = Exclude<Extract<PubsubMessage, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
-export function readRequestTraits(message: TopicMessage, timeoutMsDefault: number): RequestTraits {
+export function readRequestTraits(message: MessageAboutTopic, timeoutMsDefault: number): RequestTraits {
   const { name, topic, headers } = message;
   const waitMs = name === "GET" ? headers?.waitMs ?? 0 : 0;
   return {
@@ -39,7 +39,7 @@ export function readRequestTraits(message: TopicMessage, timeoutMsDefault: numbe
 }
 
 /** Reads the traits of a put from its frame, without decoding it. */
-export function readPutTraits(frame: Uint8Array, head: PutHead, timeoutMsDefault: number): RequestTraits {
+export function readPutTraits(frame: Uint8Array, head: PutFrameStart, timeoutMsDefault: number): RequestTraits {
   const timeoutMs = requestTimeoutMs(readPutDeadlineMs(frame, head), 0, timeoutMsDefault);
   return { name: "PUT", topic: head.topic, changesState: true, isRepeatable: true, mayWait: false, timeoutMs };
 }
@@ -58,7 +58,7 @@ function requestTimeoutMs(deadlineMs: number | undefined, waitMs: number, timeou
  * Returns whether the server recognizes a repetition: a put by its counter, a subscription by its operation number. A
  * get may always be repeated, because it changes only what its `last` has already acknowledged.
  */
-function isRepeatable({ name, headers }: TopicMessage): boolean {
+function isRepeatable({ name, headers }: MessageAboutTopic): boolean {
   switch (name) {
     case "GET":
     case "INFO":
@@ -76,7 +76,7 @@ function isRepeatable({ name, headers }: TopicMessage): boolean {
 }
 
 /** Returns whether this request makes the proxy assign the topic to a server if no server owns it. */
-export function createsTopic(message: PubsubMessage | InvalidPubsubMessage): boolean {
+export function doesRequestCreateTopic(message: PubsubMessage | InvalidPubsubMessage): boolean {
   return message.name === "SUBSCRIBE" || (message.name === "PUT" && !isReportOfResolvedPuts(message));
 }
 

@@ -14,7 +14,7 @@ import { serveOwnershipSessions } from "../ownership/serve_sessions.ts";
 import { type FindRouteOptions, type TopicOwner, type TopicRoute, TopicRouter } from "../ownership/topic_router.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 
-export interface ZookeeperDirectoryOptions {
+export interface ZookeeperTopicDirectoryOptions {
   readonly path: PubsubPath;
   readonly clock: Clock;
   /** Reports problems that need no action, because the directory tries again. */
@@ -32,22 +32,22 @@ interface DirectorySession {
 
 /** Topics and servers as a proxy knows them: where to send each request. Tests use a fake. */
 export type TopicDirectory = Pick<
-  ZookeeperDirectory,
+  ZookeeperTopicDirectory,
   "servers" | "isConnected" | "cachedRoute" | "findRoute" | "correctRoute" | "listTopics" | "subscribe"
 >;
 
-export class ZookeeperDirectory {
+export class ZookeeperTopicDirectory {
   /** Resolves after the first read of the servers. */
   readonly ready: Promise<void>;
   readonly #ready = Promise.withResolvers<void>();
-  readonly #options: ZookeeperDirectoryOptions;
+  readonly #options: ZookeeperTopicDirectoryOptions;
   readonly #changes = new ListenerSet();
   readonly #resetDetector = new ResetDetector();
   #current: DirectorySession | null = null;
   #isConnected = false;
   #topics: { readonly readMs: number; readonly names: Promise<readonly string[]> } | null = null;
 
-  constructor(options: ZookeeperDirectoryOptions) {
+  constructor(options: ZookeeperTopicDirectoryOptions) {
     this.#options = options;
     this.ready = this.#ready.promise;
   }

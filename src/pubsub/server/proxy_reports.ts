@@ -7,7 +7,7 @@ import { encodeTopicList } from "../wire/topic_list.ts";
 import type { ProcessAnnouncement } from "../ownership/announcements.ts";
 import { proxyReportEveryMs, proxyReportTopicsMax } from "./server_limits.ts";
 
-export interface ProxyReportOptions {
+export interface ReportsToProxiesOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly socket?: ZeroMqSocketOptions | undefined;
@@ -21,13 +21,13 @@ interface ProxyConnection {
 
 const nothing = new Uint8Array(0);
 
-export class ProxyReports implements AsyncDisposable {
-  readonly #options: ProxyReportOptions;
+export class ReportsToProxies implements AsyncDisposable {
+  readonly #options: ReportsToProxiesOptions;
   readonly #proxies = new Map<string, ProxyConnection>();
   #cancelTimer: () => void;
   #isClosed = false;
 
-  constructor(options: ProxyReportOptions) {
+  constructor(options: ReportsToProxiesOptions) {
     this.#options = options;
     this.#cancelTimer = this.#scheduleReport();
   }

@@ -8,16 +8,16 @@ import { CachedClock } from "../../base/support/cached_clock.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
-import { recordRequestLatency, type RequestLatency } from "../request_latency.ts";
+import { recordRequestLatency, type RequestLatencyHistograms } from "../request_latency.ts";
 import type { TopicAvailability, TopicPermit } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
-import { unavailableResponse, unconfirmedResponse } from "./response_message.ts";
+import { makeUnavailableTopicResponse, replaceUnconfirmedResponse } from "./response_message.ts";
 import type { ClientRequestMessage } from "../store/thread/client_request.ts";
 import { getResponseBytesMax } from "../store/limits/topic_store_limits.ts";
 import type { EncodedResponse, TopicStore } from "../store/topic_store.ts";
 import type { ClientRequest, RequestEnvelope } from "./server_request.ts";
-import { heldGetMsMax, pendingAdmissionsMax, requestAdmissionMs } from "./server_limits.ts";
+import { heldGetMsMax, pendingAdmissionsMax, requestAdmissionMsMax } from "./server_limits.ts";
 
 export interface ServerRequestHandlerOptions {
   readonly server: string;
@@ -28,7 +28,7 @@ export interface ServerRequestHandlerOptions {
   readonly refuseInvalid: (envelope: RequestEnvelope, message: InvalidPubsubMessage) => void;
   /** Returns a server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
-  readonly latency?: RequestLatency;
+  readonly latency?: RequestLatencyHistograms;
   /** Whether a commit compares the topic's epoch (shared store), so that its response is valid without the lease. */
   readonly confirmsByCommit?: boolean;
 }
@@ -137,7 +137,7 @@ export class ServerRequestHandler {
         recordRequestLatency(latency, request.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
       }
       if (isConfirmed && response.frames.length > 0) this.#options.reply(request.envelope, response);
-      else this.#respond(request, (message) => unconfirmedResponse(server, message, response.code));
+      else this.#respond(request, (message) => replaceUnconfirmedResponse(server, message, response.code));
     }
     this.#notifySettled();
   }
@@ -169,7 +169,7 @@ export class ServerRequestHandler {
   }
 
   /** Queues a request until its topic's availability is known. Returns false if the server refuses it as overloaded. */
-  #admit(queue: Set<PendingAdmission>, request: ClientRequest, deadlineMs = requestAdmissionMs): boolean {
+  #admit(queue: Set<PendingAdmission>, request: ClientRequest, deadlineMs = requestAdmissionMsMax): boolean {
     if (this.#admitted >= pendingAdmissionsMax) {
       this.#refuse(request, `the server is overloaded: ${pendingAdmissionsMax} requests already wait; try again later`);
       return false;
@@ -178,7 +178,7 @@ export class ServerRequestHandler {
     const admission: PendingAdmission = { request, arrivedAtMs: clock.now(), cancelTimer: () => {} };
     this.#admitted++;
     queue.add(admission);
-    admission.cancelTimer = clock.startTimer(Math.min(deadlineMs, requestAdmissionMs), () => {
+    admission.cancelTimer = clock.startTimer(Math.min(deadlineMs, requestAdmissionMsMax), () => {
       const topic = JSON.stringify(request.topic);
       this.#giveUp(queue, admission, `the owner of topic ${topic} was not known in time; ask again`);
     });
@@ -216,7 +216,7 @@ export class ServerRequestHandler {
           (message) =>
             availability === null
               ? makeStatusMessage(server, message, "ERROR", { reason: why })
-              : unavailableResponse(server, message, availability, endpointOf),
+              : makeUnavailableTopicResponse(server, message, availability, endpointOf),
         );
       }
     }

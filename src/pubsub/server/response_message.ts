@@ -6,7 +6,7 @@ import { makeStatusMessage, type ResponseStatusMessage } from "../status_message
 import type { ClientRequestMessage } from "../store/thread/client_request.ts";
 
 /** Explains to a client why its request was not admitted, and therefore certainly not executed. */
-export function unavailableResponse(
+export function makeUnavailableTopicResponse(
   server: string,
   message: { readonly topic: string; readonly headers?: PubsubHeaders | undefined },
   availability: Exclude<TopicAvailability, { kind: "serving" }>,
@@ -45,7 +45,7 @@ export function unavailableResponse(
 /**
  * Replaces a response that was ready only after the lease had ended, because another server may own the topic by now.
  */
-export function unconfirmedResponse(
+export function replaceUnconfirmedResponse(
   server: string,
   message: ClientRequestMessage,
   code: StatusCode,

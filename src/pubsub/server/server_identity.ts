@@ -15,7 +15,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { BatonError, errorReason } from "../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { flushPath } from "../../base/storage/durable_file.ts";
 import { hostname } from "node:os";
@@ -33,9 +33,13 @@ export function makeServerDataDir(dataDir: string): void {
     refuseLinksOfOthers(dataDir);
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   } catch (thrown) {
-    throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${dataDir}: ${errorReason(thrown)}`, {
-      cause: thrown,
-    });
+    throw new BatonError(
+      "CANNOT_CREATE",
+      `Cannot create the data directory ${dataDir}: ${systemCallErrorReason(thrown)}`,
+      {
+        cause: thrown,
+      },
+    );
   }
 }
 
@@ -81,7 +85,7 @@ function writeClaim(dataDir: string, id: string, { isBackup }: { readonly isBack
     renameSync(`${path}.new`, path);
     flushPath(dataDir);
   } catch (thrown) {
-    throw new BatonError("IO", `Cannot write ${path}: ${errorReason(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot write ${path}: ${systemCallErrorReason(thrown)}`, { cause: thrown });
   }
 }
 
@@ -94,7 +98,7 @@ function readClaim(dataDir: string): DataDirClaim | null {
     throw new Error("it names no server");
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw new BatonError("IO", `Cannot read ${path}: ${errorReason(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read ${path}: ${systemCallErrorReason(thrown)}`, { cause: thrown });
   }
 }
 
@@ -111,7 +115,7 @@ function inodeOf(dataDir: string): string {
  * Returns a text that identifies an existing data directory. Two processes never have the same directory open, and a
  * copy has another text.
  */
-export function locateTopicStore(dataDir: string): string {
+export function identifyServerDataDir(dataDir: string): string {
   const { dev, ino } = statSync(dataDir, { bigint: true });
   return `${hostname()} ${machineId()} ${dev}:${ino}`;
 }

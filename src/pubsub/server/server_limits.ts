@@ -3,7 +3,7 @@
 /** The longest that a server holds a get, in milliseconds; then its client asks again. */
 export const heldGetMsMax = 60_000;
 /** How long a request without a deadline may wait for admission, in milliseconds. */
-export const requestAdmissionMs = 10_000;
+export const requestAdmissionMsMax = 10_000;
 /** The most requests that wait for admission, of all topics together. */
 export const pendingAdmissionsMax = 4096;
 /** The most topics that are handed off, and received, at the same time. */
@@ -11,12 +11,12 @@ export const topicHandoffsMax = 32;
 export const incomingTransfersMax = 32;
 export const manageTopicRequestsMax = 32;
 /** How many pieces of a topic may be in flight before the receiver has confirmed the first of them. */
-export const transferPiecesInFlight = 4;
+export const transferPiecesInFlightMax = 4;
 /** A server aborts a transfer if the other side is silent for this long, in milliseconds. */
-export const transferIdleMs = 10_000;
+export const transferIdleMsMax = 10_000;
 export const proxyReportEveryMs = 5000;
 /** The most topics that one report names; the coordination service has all of them. */
 export const proxyReportTopicsMax = 10_000;
 /** The most responses that are queued for one peer: as many as requests can be in flight. */
-export const responsesWaitingMax = 100_000;
-export const responseBytesWaitingMax = 256 << 20;
+export const queuedResponsesPerPeerMax = 100_000;
+export const queuedResponseBytesPerPeerMax = 256 << 20;

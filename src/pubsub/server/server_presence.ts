@@ -9,7 +9,7 @@ import { setServerDraining } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/announced_servers.ts";
 
-export interface ServerPresenceOptions {
+export interface AnnouncedProcessWatchOptions {
   readonly id: string;
   readonly endpoint: string;
   readonly path: PubsubPath;
@@ -21,14 +21,14 @@ export interface ServerPresenceOptions {
 
 const retryDelayMs = 1000;
 
-export class ServerPresence implements Disposable {
-  readonly #options: ServerPresenceOptions;
+export class AnnouncedProcessWatch implements Disposable {
+  readonly #options: AnnouncedProcessWatchOptions;
   #servers: AnnouncedServers | null = null;
   #zk: ZooKeeper | null = null;
   /** Whether this server gets no new topics. */
   isDraining = false;
 
-  constructor(options: ServerPresenceOptions) {
+  constructor(options: AnnouncedProcessWatchOptions) {
     this.#options = options;
   }
 

@@ -43,7 +43,7 @@ export class TopicBalance implements Disposable {
 
   async #check(): Promise<void> {
     const { server, counts, topics, handOff } = this.#options;
-    const share = decideTopicShare(await counts(), server);
+    const share = decideTopicsToGiveAway(await counts(), server);
     if (share === null || this.#isEnded) return;
     await handOff([...topics()].slice(0, share.count), share.to);
   }
@@ -53,7 +53,7 @@ export class TopicBalance implements Disposable {
  * Decides how many topics a server gives to which other server; null if none. Only a server with clearly more than its
  * share gives topics away, so that topics do not move back and forth. Pure.
  */
-export function decideTopicShare(
+export function decideTopicsToGiveAway(
   counts: ReadonlyMap<string, number>,
   server: string,
 ): { readonly to: string; readonly count: number } | null {

@@ -10,11 +10,11 @@ import type { TopicPermit } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { TopicStore } from "../store/topic_store.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
-import { unavailableResponse } from "./response_message.ts";
+import { makeUnavailableTopicResponse } from "./response_message.ts";
 import type { RequestEnvelope } from "./server_request.ts";
 import { manageTopicRequestsMax } from "./server_limits.ts";
 
-export interface TopicManagerOptions {
+export interface ManageRequestHandlerOptions {
   readonly server: string;
   readonly ownership: Pick<TopicOwnership, "availability" | "delete">;
   readonly store: Pick<TopicStore, "show" | "forgetClient" | "repair">;
@@ -32,11 +32,11 @@ const refusals: Partial<Record<ErrorCode, StatusCode>> = {
 };
 const encoder = new TextEncoder();
 
-export class TopicManager {
-  readonly #options: TopicManagerOptions;
+export class ManageRequestHandler {
+  readonly #options: ManageRequestHandlerOptions;
   #size = 0;
 
-  constructor(options: TopicManagerOptions) {
+  constructor(options: ManageRequestHandlerOptions) {
     this.#options = options;
   }
 
@@ -58,7 +58,7 @@ export class TopicManager {
     if (headers.action === "delete") return await this.#delete(message, headers.acceptLoss === true);
     const availability = await this.#options.ownership.availability(topic, headers.epoch ?? null);
     if (availability.kind !== "serving") {
-      return unavailableResponse(this.#options.server, message, availability, () => null);
+      return makeUnavailableTopicResponse(this.#options.server, message, availability, () => null);
     }
     const { permit } = availability;
     const done = await this.#execute(message, permit);

@@ -7,8 +7,8 @@ import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { abortable, anyAbortSignal } from "../../base/support/abort.ts";
-import { resultWithin } from "../../base/support/deadline.ts";
+import { anyAbortSignal, rejectOnAbort } from "../../base/support/abort.ts";
+import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
 import { encodePubsubMessage } from "../wire/encode_message.ts";
 import { pubsubSocketLimits } from "../wire/message_limits.ts";
@@ -18,7 +18,7 @@ import {
   type PubsubMessageName,
   type PubsubMessageOf,
 } from "../wire/pubsub_messages.ts";
-import { readPutHead } from "../wire/put_frame.ts";
+import { readPutFrameStart } from "../wire/put_frame.ts";
 import { encodeTopicList } from "../wire/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
@@ -34,17 +34,17 @@ import { newGuid } from "../../base/support/guid.ts";
 import { SocketOverloadReport } from "../overload_report.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
 import { TopicHandoffs } from "./topic_handoffs.ts";
-import { ServerPresence } from "./server_presence.ts";
-import { ProxyReports } from "./proxy_reports.ts";
+import { AnnouncedProcessWatch } from "./server_presence.ts";
+import { ReportsToProxies } from "./proxy_reports.ts";
 import { type RequestEnvelope, splitRequestEnvelope } from "./server_request.ts";
 import { ServerRequestHandler } from "./request_handler.ts";
-import { claimServerDataDir, locateTopicStore, makeServerDataDir } from "./server_identity.ts";
-import { responseBytesWaitingMax, responsesWaitingMax } from "./server_limits.ts";
+import { claimServerDataDir, identifyServerDataDir, makeServerDataDir } from "./server_identity.ts";
+import { queuedResponseBytesPerPeerMax, queuedResponsesPerPeerMax } from "./server_limits.ts";
 import { TopicBalance } from "./topic_balance.ts";
-import { TopicManager } from "./topic_manager.ts";
+import { ManageRequestHandler } from "./topic_manager.ts";
 import { TopicTransferReceiver } from "./transfer_receiver.ts";
 import { TopicTransferSender } from "./transfer_sender.ts";
-import { newRequestLatency } from "../request_latency.ts";
+import { newRequestLatencyHistograms } from "../request_latency.ts";
 import { statusCodes } from "../wire/status_codes.ts";
 
 function newServerCounters() {
@@ -56,7 +56,7 @@ function newServerCounters() {
     /** How many responses were not sent, because the peer does not read or has disconnected. */
     responsesDropped: 0,
     /** Times from the arrival of a request to the store's response. */
-    latency: newRequestLatency(),
+    latency: newRequestLatencyHistograms(),
   };
 }
 
@@ -90,14 +90,14 @@ export interface TopicServerOptions {
   readonly security?: { readonly server: ZeroMqSocketOptions; readonly client: ZeroMqSocketOptions } | undefined;
   readonly limits?: Pick<ZeroMqSocketOptions, "connectionsMax" | "inputBytesMax">;
   /** The system's functions, which a simulation replaces. */
-  readonly system?: TopicServerSystem;
+  readonly system?: TopicServerSystemFunctions;
   readonly onProblem: (problem: unknown) => void;
   /** Called when an operator starts or stops draining this server. */
   readonly onDraining?: (isDraining: boolean) => void;
 }
 
 /** The system functions that a server uses, apart from sockets, the clock and the files of its identity. */
-export interface TopicServerSystem {
+export interface TopicServerSystemFunctions {
   readonly startStoreThreads?: () => StartedStoreThread;
   readonly storeLocation?: (dataDir: string) => string;
 }
@@ -120,11 +120,11 @@ export class TopicServer implements AsyncDisposable {
   #ownership!: TopicOwnership;
   #requests!: ServerRequestHandler;
   #handoffs!: TopicHandoffs;
-  #manager!: TopicManager;
+  #manager!: ManageRequestHandler;
   #receiver!: TopicTransferReceiver;
-  #reports: ProxyReports | null = null;
+  #reports: ReportsToProxies | null = null;
   #balance: TopicBalance | null = null;
-  #presence!: ServerPresence;
+  #presence!: AnnouncedProcessWatch;
   #running: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | null = null;
 
@@ -154,8 +154,8 @@ export class TopicServer implements AsyncDisposable {
       ...options.security?.server,
       ...options.limits,
       limits: pubsubSocketLimits,
-      sendHighWater: responsesWaitingMax,
-      sendHighWaterBytes: responseBytesWaitingMax,
+      sendHighWater: queuedResponsesPerPeerMax,
+      sendHighWaterBytes: queuedResponseBytesPerPeerMax,
       // Deferred, because the socket still knows the peer during the event.
       onEvent: (event) => {
         overload.observe(event);
@@ -210,9 +210,9 @@ export class TopicServer implements AsyncDisposable {
   ): Promise<string[]> {
     const { clock } = this.#options;
     const endMs = clock.now() + withinMs;
-    if (handOff) await resultWithin(clock, withinMs, this.#handOffTopics());
+    if (handOff) await resultInTimeOrNull(clock, withinMs, this.#handOffTopics());
     const kept = [...this.topics()];
-    await resultWithin(clock, endMs - clock.now(), this.#requests.drain());
+    await resultInTimeOrNull(clock, endMs - clock.now(), this.#requests.drain());
     await this.close();
     return kept;
   }
@@ -247,7 +247,7 @@ export class TopicServer implements AsyncDisposable {
     if (dataDir !== null) claimServerDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     this.bound = await this.#router.bind(this.#options.listen, { signal });
     this.endpoint = this.#options.advertise ?? this.bound;
-    this.#presence = new ServerPresence({
+    this.#presence = new AnnouncedProcessWatch({
       id,
       path,
       clock,
@@ -264,7 +264,7 @@ export class TopicServer implements AsyncDisposable {
       // Two processes with the same ID share the store, but count as different servers.
       storeLocation: dataDir === null
         ? `${id} ${newGuid()}`
-        : (this.#options.system?.storeLocation ?? locateTopicStore)(dataDir),
+        : (this.#options.system?.storeLocation ?? identifyServerDataDir)(dataDir),
       isStoreShared: dataDir === null,
       channel: new TopicTransferSender(id, clock, this.#options.security?.client),
       clock,
@@ -315,7 +315,7 @@ export class TopicServer implements AsyncDisposable {
       confirmsByCommit: this.#options.dataDir === null,
     });
     this.#handoffs = new TopicHandoffs({ server: id, ownership, reply });
-    this.#manager = new TopicManager({ server: id, ownership, store: this.#store, reply });
+    this.#manager = new ManageRequestHandler({ server: id, ownership, store: this.#store, reply });
     this.#receiver = new TopicTransferReceiver({
       server: id,
       clock,
@@ -335,7 +335,7 @@ export class TopicServer implements AsyncDisposable {
         handOff: (some, to) => this.#handoffs.handOffSome(some, to),
       });
     }
-    this.#reports = new ProxyReports({ server: id, clock, socket: this.#options.security?.client, topics });
+    this.#reports = new ReportsToProxies({ server: id, clock, socket: this.#options.security?.client, topics });
   }
 
   /**
@@ -360,7 +360,7 @@ export class TopicServer implements AsyncDisposable {
     this.#running = this.#ownership.run(open, this.#stop.signal).catch((thrown) => {
       if (!this.#stop.signal.aborted) this.#end.reject(thrown);
     });
-    await abortable(Promise.race([there, this.ended]), signal);
+    await rejectOnAbort(Promise.race([there, this.ended]), signal);
   }
 
   async #readMessages(): Promise<void> {
@@ -387,7 +387,7 @@ export class TopicServer implements AsyncDisposable {
   }
 
   #dispatch(envelope: RequestEnvelope, content: readonly Uint8Array[]): void {
-    const put = readPutHead(content[0]);
+    const put = readPutFrameStart(content[0]);
     if (put !== null) {
       this.counters.requests.PUT++;
       return this.#requests.handle({ envelope, frames: content, name: "PUT", topic: put.topic, message: null });

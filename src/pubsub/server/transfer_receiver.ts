@@ -4,20 +4,20 @@
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { abortable } from "../../base/support/abort.ts";
+import { rejectOnAbort } from "../../base/support/abort.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 import type { PubsubHeaders, PubsubMessageOf } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
-import type { ContentName, IncomingContent } from "../store/operations/owned_store.ts";
+import type { IncomingContent, TopicContentId } from "../store/operations/owned_store.ts";
 import type { TopicTransferReply } from "../ownership/transfer_channel.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
 import type { RequestEnvelope } from "./server_request.ts";
-import { incomingTransfersMax, transferIdleMs, transferPiecesInFlight } from "./server_limits.ts";
+import { incomingTransfersMax, transferIdleMsMax, transferPiecesInFlightMax } from "./server_limits.ts";
 
 export interface TopicTransferReceiverOptions {
   readonly server: string;
   readonly clock: Clock;
-  readonly receive: (topic: string, content: ContentName, incoming: IncomingContent) => Promise<TopicTransferReply>;
+  readonly receive: (topic: string, content: TopicContentId, incoming: IncomingContent) => Promise<TopicTransferReply>;
   readonly reply: (envelope: RequestEnvelope, status: ResponseStatusMessage) => void;
 }
 
@@ -97,7 +97,7 @@ class IncomingTransfer {
 
   /** Queues a piece. Returns false if it is out of order or exceeds the limit. */
   add(piece: TransferPiece): boolean {
-    if (this.#isOver || piece.message.headers?.part !== this.#next || this.#pieces.length > transferPiecesInFlight) {
+    if (this.#isOver || piece.message.headers?.part !== this.#next || this.#pieces.length > transferPiecesInFlightMax) {
       return false;
     }
     this.#next++;
@@ -111,7 +111,7 @@ class IncomingTransfer {
     this.#wake();
   }
 
-  async run(topic: string, content: ContentName): Promise<void> {
+  async run(topic: string, content: TopicContentId): Promise<void> {
     const end = (code: StatusCode, reason: string, headers: PubsubHeaders = {}) => {
       this.#isOver = true;
       const unanswered = this.#current === null ? this.#pieces : [this.#current, ...this.#pieces];
@@ -148,13 +148,13 @@ class IncomingTransfer {
 
   /** Returns the next piece. Rejects if none comes in time. */
   async #takePiece(): Promise<TransferPiece> {
-    const reason = () => new BatonError("UNREACHABLE", `No piece arrived for ${transferIdleMs} ms`);
-    using idle = deadlineAfter(this.#options.clock, transferIdleMs, { reason });
+    const reason = () => new BatonError("UNREACHABLE", `No piece arrived for ${transferIdleMsMax} ms`);
+    using idle = deadlineAfter(this.#options.clock, transferIdleMsMax, { reason });
     for (;;) {
       if (this.#failure !== null) throw this.#failure;
       const piece = this.#pieces.shift();
       if (piece !== undefined) return piece;
-      await abortable(new Promise<void>((resolve) => this.#wake = resolve), idle.signal);
+      await rejectOnAbort(new Promise<void>((resolve) => this.#wake = resolve), idle.signal);
     }
   }
 

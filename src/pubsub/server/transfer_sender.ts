@@ -10,10 +10,10 @@ import { deadlineAfter } from "../../base/support/deadline.ts";
 import { decodePubsubMessage } from "../wire/decode_message.ts";
 import { encodePubsubMessage } from "../wire/encode_message.ts";
 import type { PubsubHeaders, PubsubMessageOf } from "../wire/pubsub_messages.ts";
-import type { ContentName, OutgoingContent } from "../store/operations/owned_store.ts";
+import type { OutgoingContent, TopicContentId } from "../store/operations/owned_store.ts";
 import type { ServerAddress, TopicTransferChannel, TopicTransferReply } from "../ownership/transfer_channel.ts";
 import { splitRequestEnvelope } from "./server_request.ts";
-import { transferIdleMs, transferPiecesInFlight } from "./server_limits.ts";
+import { transferIdleMsMax, transferPiecesInFlightMax } from "./server_limits.ts";
 
 const nothing = new Uint8Array(0);
 const decoder = new TextDecoder();
@@ -29,7 +29,7 @@ export class TopicTransferSender implements TopicTransferChannel {
     this.#socket = socket;
   }
 
-  async transfer(to: ServerAddress, topic: string, content: ContentName, { outgoing, signal: told }: {
+  async transfer(to: ServerAddress, topic: string, content: TopicContentId, { outgoing, signal: told }: {
     readonly outgoing: OutgoingContent;
     readonly signal: AbortSignal;
   }): Promise<TopicTransferReply> {
@@ -53,9 +53,9 @@ export class TopicTransferSender implements TopicTransferChannel {
     let unanswered = 0;
     /** Rejects with UNREACHABLE if the receiver is silent for too long, or with the signal's reason. */
     const inTime = async <T>(work: (idle: AbortSignal) => Promise<T>): Promise<T> => {
-      const late = `${to.id} at ${to.endpoint} did not respond for ${transferIdleMs} ms while receiving "${topic}"`;
+      const late = `${to.id} at ${to.endpoint} did not respond for ${transferIdleMsMax} ms while receiving "${topic}"`;
       const reason = () => new BatonError("UNREACHABLE", late);
-      using idle = deadlineAfter(this.#clock, transferIdleMs, { signal, reason });
+      using idle = deadlineAfter(this.#clock, transferIdleMsMax, { signal, reason });
       return await work(idle.signal);
     };
     const send = async (body: Uint8Array | undefined, more: PubsubHeaders = {}) => {
@@ -80,7 +80,7 @@ export class TopicTransferSender implements TopicTransferChannel {
     if (reply !== null) return reply;
     for await (const piece of outgoing.pieces) {
       if (piece !== null) await send(piece);
-      reply = await responses(piece === null ? 0 : transferPiecesInFlight - 1);
+      reply = await responses(piece === null ? 0 : transferPiecesInFlightMax - 1);
       if (reply !== null) return reply;
     }
     await send(undefined, { final: true, hash: outgoing.hash() });

@@ -1,10 +1,10 @@
 /** Settings of publish/subscribe, in the section `[pubsub]` of a file or as BATON_PUBSUB_… in the environment. */
 import {
   flagSetting,
-  groupSettings,
-  insecureHelp,
+  insecureFlagHelp,
+  putSettingsIntoGroup,
+  sectionSettingDeclarer,
   setting,
-  settingsInSection,
   type SettingTable,
 } from "../../base/config/setting.ts";
 import {
@@ -17,10 +17,10 @@ import {
   toggleType,
 } from "../../base/config/value_types.ts";
 
-const pubsub = settingsInSection("pubsub.");
-const server = settingsInSection("pubsub.server.");
-const proxy = settingsInSection("pubsub.proxy.");
-const client = settingsInSection("pubsub.client.");
+const pubsub = sectionSettingDeclarer("pubsub.");
+const server = sectionSettingDeclarer("pubsub.server.");
+const proxy = sectionSettingDeclarer("pubsub.proxy.");
+const client = sectionSettingDeclarer("pubsub.client.");
 
 /** Settings of a database that several servers share, in place of a data directory. */
 export const pubsubStoreSettings = {
@@ -147,7 +147,7 @@ export const pubsubProxySettings = {
   }),
 } satisfies SettingTable;
 
-export const pubsubKeySettings = groupSettings("security", {
+export const pubsubKeySettings = putSettingsIntoGroup("security", {
   pubsubKey: pubsub("key", textType("file"), {
     help:
       "key pair of this process (baton pubsub keygen); all proxies and servers of a service share one. It encrypts " +
@@ -156,13 +156,13 @@ export const pubsubKeySettings = groupSettings("security", {
   }),
 }) satisfies SettingTable;
 
-export const pubsubServiceSettings = groupSettings("limits", {
+export const pubsubServiceSettings = putSettingsIntoGroup("limits", {
   pubsubMetricsListen: pubsub("metrics_listen", textType("host:port|unix:PATH"), {
     group: "output",
     help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",
     unset: "nothing is served",
   }),
-  pubsubInsecure: pubsub("insecure", toggleType(), { group: "security", help: insecureHelp, default: false }),
+  pubsubInsecure: pubsub("insecure", toggleType(), { group: "security", help: insecureFlagHelp, default: false }),
   pubsubMaxConnections: pubsub("max_connections", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "maximum open connections; for one more, the oldest in its handshake is closed, or otherwise the new one",
     default: 4096,

@@ -6,18 +6,18 @@
 import { MessageChannel, Worker } from "node:worker_threads";
 import { BatonError } from "../../base/errors.ts";
 import { type StorageRequestSender, StorageThread, type StorageWorker } from "../../base/storage/storage_thread.ts";
-import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
 import { FrameBatch, unpackFrameBatch } from "./thread/frame_batch.ts";
-import type { ContentName, IncomingContent, OutgoingContent } from "./operations/owned_store.ts";
+import type { IncomingContent, OutgoingContent, TopicContentId } from "./operations/owned_store.ts";
 import {
   batchesInFlightMax,
   defaultTopicStoreOptions,
+  exportRoundsBeforeSealMax,
   heldGetsMax,
   operationBytesInFlightMax,
   operationsInFlightMax,
-  roundsBeforeSealMax,
-  sealBelowBytes,
+  putBytesBeforeSealMax,
   threadBatchBytes,
   threadBatchOperations,
   type TopicStoreOptions,
@@ -88,7 +88,7 @@ function startFileThreads(): StartedStoreThread {
 }
 
 /** How the storage thread of a store is started and named. */
-export interface StoreThread {
+export interface StoreThreadStarter {
   /** Names the store in error messages, for example "The topic store in /data". */
   readonly what: string;
   readonly start: () => StartedStoreThread;
@@ -132,7 +132,7 @@ export class TopicStore extends DeclaredMethods {
   #batches = 0;
   #isScheduled = false;
 
-  private constructor(hooks: TopicStoreHooks, { what, start, dataDir = null }: StoreThread) {
+  private constructor(hooks: TopicStoreHooks, { what, start, dataDir = null }: StoreThreadStarter) {
     super();
     this.#hooks = hooks;
     const { worker, requests, checkpointer = null } = start();
@@ -174,14 +174,14 @@ export class TopicStore extends DeclaredMethods {
 
   /** Starts a storage thread and opens its store. Rejects with the thread's error, or with the signal's reason. */
   static async openThread(
-    thread: StoreThread,
+    thread: StoreThreadStarter,
     opening: object,
     hooks: TopicStoreHooks,
     signal?: AbortSignal,
   ): Promise<TopicStore> {
     throwIfAborted(signal);
     const store = new TopicStore(hooks, thread);
-    using _ends = new TaskScope(onAbort(signal, () => store.#thread.stopOpening()));
+    using _ends = new CleanupScope(onAbort(signal, () => store.#thread.stopOpening()));
     try {
       store.storeId = await store.#thread.open(opening);
       return store;
@@ -233,7 +233,7 @@ export class TopicStore extends DeclaredMethods {
    * Stages content that another server has sealed. Stages nothing if the content is incomplete. Rejects with BAD_DATA
    * or PROTOCOL.
    */
-  async importStaged(topic: string, content: ContentName, { pieces, hash }: IncomingContent): Promise<void> {
+  async importStaged(topic: string, content: TopicContentId, { pieces, hash }: IncomingContent): Promise<void> {
     const transfer = await this.importBegin(topic, content);
     let isDone = false;
     try {
@@ -258,7 +258,7 @@ export class TopicStore extends DeclaredMethods {
         if (piece !== null) yield piece;
         bytes += piece?.byteLength ?? 0;
         if (!isCaughtUp) continue;
-        if (bytes <= sealBelowBytes || rounds++ === roundsBeforeSealMax) await seal();
+        if (bytes <= putBytesBeforeSealMax || rounds++ === exportRoundsBeforeSealMax) await seal();
         else yield null;
         bytes = 0;
       }

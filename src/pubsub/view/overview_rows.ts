@@ -1,6 +1,6 @@
 /** Makes the rows in which commands and the page show topics, their subscribers, and servers. */
-import type { ServerDetails, ServerRow, TopicDetailsRow, TopicListRow } from "../../base/rows/topic_row.ts";
-import type { RowKind, RowReading } from "../../base/rows/row_kinds.ts";
+import type { TopicDetailsRow, TopicListRow, TopicServerDetails, TopicServerRow } from "../../base/rows/topic_row.ts";
+import type { RowKind, RowSnapshot } from "../../base/rows/row_kinds.ts";
 import { nullIfNoNode } from "../../coordination/nodes/node_requests.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { readServerOverview, type ServerOverview } from "../admin/server_overview.ts";
@@ -12,7 +12,7 @@ export async function readOverviewRows(
   zk: ZooKeeper,
   root: string,
   kinds: readonly RowKind[],
-): Promise<Pick<RowReading["rows"], "topic" | "server">> {
+): Promise<Pick<RowSnapshot["rows"], "topic" | "server">> {
   const path = new PubsubPath(root);
   const isUsed = await zk.exists(path.base) !== null;
   // The list of shards (nodes above topics) is read only so that a client that caches reads notices a new shard.
@@ -20,12 +20,12 @@ export async function readOverviewRows(
     ? await Promise.all([readServerOverview(zk, path), nullIfNoNode(zk.getChildren(path.topics))])
     : [[]];
   return {
-    ...(kinds.includes("topic") ? { topic: topicRows(servers) } : {}),
-    ...(kinds.includes("server") ? { server: servers.map(serverRow) } : {}),
+    ...(kinds.includes("topic") ? { topic: makeTopicListRows(servers) } : {}),
+    ...(kinds.includes("server") ? { server: servers.map(makeServerRow) } : {}),
   };
 }
 
-export function topicRows(servers: readonly ServerOverview[]): TopicListRow[] {
+export function makeTopicListRows(servers: readonly ServerOverview[]): TopicListRow[] {
   const rows = servers.flatMap(({ id: server, endpoint, isAvailable: there, topics }) =>
     topics.map(({ topic, node: { epoch, state } }): TopicListRow => {
       return { topic, server, there, served: endpoint !== null, epoch, state };
@@ -34,16 +34,18 @@ export function topicRows(servers: readonly ServerOverview[]): TopicListRow[] {
   return rows.sort((a, b) => a.topic < b.topic ? -1 : 1);
 }
 
-export function serverRow({ id: server, endpoint, isDraining: draining, store, topics }: ServerOverview): ServerRow {
+export function makeServerRow(
+  { id: server, endpoint, isDraining: draining, store, topics }: ServerOverview,
+): TopicServerRow {
   return { server, endpoint, store, draining, topic_count: topics.length };
 }
 
-export function serverDetails(overview: ServerOverview): ServerDetails {
+export function makeServerDetails(overview: ServerOverview): TopicServerDetails {
   const topics = overview.topics.map(({ topic, node: { epoch, state } }) => ({ topic, epoch, state }));
-  return { ...serverRow(overview), topics };
+  return { ...makeServerRow(overview), topics };
 }
 
-export function topicDetailsRow(topic: string, server: string, details: TopicDetails): TopicDetailsRow {
+export function makeTopicDetailsRow(topic: string, server: string, details: TopicDetails): TopicDetailsRow {
   return {
     topic,
     server,

@@ -8,7 +8,7 @@ import type { MessageFieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedValueLengthMax } from "./message_limits.ts";
 import {
   headerFields,
-  messageBodies,
+  messageBodyKinds,
   messageFields,
   optionalMessageFields,
   type PubsubHeaders,
@@ -43,7 +43,7 @@ const shapes = new Map<string, MessageShape>(
     return [name, {
       fields: [...needed, ...optional].map(([field, type]) => ({ name: field, type: type as FieldReader })),
       fieldsMin: needed.length,
-      body: messageBodies[name as keyof typeof messageBodies] ?? "none",
+      body: messageBodyKinds[name as keyof typeof messageBodyKinds] ?? "none",
     }];
   }),
 );

@@ -27,7 +27,7 @@ export interface MessageIdRange {
 /** A client that has not received a message sends this as the ID of its last message. */
 export const noMessageId = -1;
 
-export const tokenField: MessageFieldType<string> = {
+export const encodedTextField: MessageFieldType<string> = {
   wanted: "a percent-encoded UTF-8 text of 1 to 1024 bytes",
   read: decodeNameToken,
   write: encodeNameToken,
@@ -55,7 +55,7 @@ export const batchCountField: MessageFieldType<number> = {
   write: formatNumber,
 };
 
-export const flagField: MessageFieldType<true> = {
+export const yesFlagField: MessageFieldType<true> = {
   wanted: '"yes"',
   read: (text) => text === "yes" ? true : undefined,
   write: () => "yes",
@@ -77,7 +77,7 @@ export const statusCodeField: MessageFieldType<StatusCode> = {
  * A new position for a subscriber: before the oldest stored message ("start"), after the newest ("end"), or after the
  * message with this ID.
  */
-export const positionField: MessageFieldType<number | "start" | "end"> = {
+export const seekPositionField: MessageFieldType<number | "start" | "end"> = {
   wanted: '"start", "end", or a message id',
   read: (text) => text === "start" || text === "end" ? text : parseNumber(text),
   write: (value) => typeof value === "string" ? value : formatNumber(value),

@@ -3,7 +3,7 @@
 /** The most bytes of a header, including the empty line at its end. */
 export const headerBytesMax = 64 << 10;
 /** The most UTF-8 bytes of a token (an ID or a topic) before percent-encoding. */
-export const tokenBytesMax = 1024;
+export const nameTokenBytesMax = 1024;
 /** The most bytes of a body, and of all bodies of a batch together. */
 export const bodyBytesMax = 64 << 20;
 export const sessionKeyLengthMax = 64;
@@ -16,10 +16,10 @@ export const batchMessagesMax = 1024;
 export const messageNumberMax = Number.MAX_SAFE_INTEGER;
 /**
  * Limits for a client's session numbers, operation numbers, and counters without a session. Up to
- * `freeClientNumberMax`, a client may use any number. Above it, a number may exceed the client's last one by at most
- * `clientNumberStepMax`. Otherwise one request could use up all numbers that are left.
+ * `unrestrictedClientNumberMax`, a client may use any number. Above it, a number may exceed the client's last one by at
+ * most `clientNumberStepMax`. Otherwise one request could use up all numbers that are left.
  */
-export const freeClientNumberMax = 2 ** 48;
+export const unrestrictedClientNumberMax = 2 ** 48;
 export const clientNumberStepMax = 2 ** 20;
 /** The most bytes of all frames of a message, which a socket may have to buffer. */
 const messageBytesMax = headerBytesMax + bodyBytesMax;

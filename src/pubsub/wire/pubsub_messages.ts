@@ -5,59 +5,59 @@
  */
 import {
   batchCountField,
-  flagField,
+  encodedTextField,
   idRangesField,
   type MessageFieldType,
   messageIdOrNoneField,
   numberField,
-  positionField,
+  seekPositionField,
   sessionField,
   statusCodeField,
-  tokenField,
+  yesFlagField,
 } from "./field_types.ts";
 
 /** The fields of each message's first line, which follow its name, separated by single blanks. */
 export const messageFields = {
   /** Subscribes the sender to messages that are put from now on. */
-  SUBSCRIBE: { sender: tokenField, topic: tokenField },
+  SUBSCRIBE: { sender: encodedTextField, topic: encodedTextField },
   /** Ends the subscription; messages that were not fetched are lost for this subscriber. */
-  UNSUBSCRIBE: { sender: tokenField, topic: tokenField },
+  UNSUBSCRIBE: { sender: encodedTextField, topic: encodedTextField },
   /** Requests the next message after `last`, the last one that was received. */
-  GET: { sender: tokenField, topic: tokenField, last: messageIdOrNoneField },
+  GET: { sender: encodedTextField, topic: encodedTextField, last: messageIdOrNoneField },
   /** Puts a message. The publisher uses the same counter again only to repeat the message. */
-  PUT: { sender: tokenField, topic: tokenField, counter: numberField },
+  PUT: { sender: encodedTextField, topic: encodedTextField, counter: numberField },
   /** A server reports to the proxies that it is alive and serves the topics in the body. */
-  PERIODIC: { sender: tokenField },
+  PERIODIC: { sender: encodedTextField },
   /** Asks a server to hand off the topic to the server at `address`. */
-  MERGE: { sender: tokenField, topic: tokenField, address: tokenField },
+  MERGE: { sender: encodedTextField, topic: encodedTextField, address: encodedTextField },
   /** Data of a topic, from server to server. */
-  TRANSFER: { sender: tokenField, topic: tokenField },
+  TRANSFER: { sender: encodedTextField, topic: encodedTextField },
   /** The response to each of the other messages. */
-  STATUS: { sender: tokenField, status: statusCodeField },
+  STATUS: { sender: encodedTextField, status: statusCodeField },
 
   // Messages that this protocol adds to the paper's:
   /** Asks for the peer's ID and version. A peer that sends headers knows headers. */
-  HELLO: { sender: tokenField },
+  HELLO: { sender: encodedTextField },
   /** Moves the subscriber to another position of the topic. */
-  SEEK: { sender: tokenField, topic: tokenField, to: positionField },
+  SEEK: { sender: encodedTextField, topic: encodedTextField, to: seekPositionField },
   /** Asks what a topic holds, and how many messages wait for the sender. */
-  INFO: { sender: tokenField, topic: tokenField },
+  INFO: { sender: encodedTextField, topic: encodedTextField },
   /** Asks for the list of topics. */
-  TOPICS: { sender: tokenField },
+  TOPICS: { sender: encodedTextField },
   /** An operator asks a server to show a topic, or to do what `action` says. */
-  MANAGE: { sender: tokenField, topic: tokenField },
+  MANAGE: { sender: encodedTextField, topic: encodedTextField },
   /**
    * A proxy tells a server that it no longer needs the response to the request with the same envelope. The server does
    * not respond to CANCEL.
    */
-  CANCEL: { sender: tokenField },
+  CANCEL: { sender: encodedTextField },
 } as const;
 
 /** Optional fields of messages, which follow the required fields. */
 export const optionalMessageFields = { STATUS: { messageId: numberField } } as const;
 
 /** Messages that may have a body, or several bodies (one frame each). */
-export const messageBodies = {
+export const messageBodyKinds = {
   PUT: "batch",
   STATUS: "batch",
   PERIODIC: "one",
@@ -97,35 +97,35 @@ export const headerFields = {
   /** Milliseconds after which the sender no longer waits for the response. */
   "deadline-ms": numberField,
   /** The publisher's own ID of the message, in PUT and in the response to GET. */
-  "msg-id": tokenField,
+  "msg-id": encodedTextField,
   /** GET: read messages without moving the position. */
-  peek: flagField,
+  peek: yesFlagField,
   /** Number of messages at the start of the response that were delivered before. */
   redelivered: numberField,
   /** Number of messages that the topic's retention removed before this subscriber got them. */
   missed: numberField,
   /** The topic's database has lost messages that the server had confirmed: `certain`, or `possible`. */
-  loss: tokenField,
+  loss: encodedTextField,
   /** IDs of the messages of a batch. */
   ids: idRangesField,
   /** The counter at which a batch was refused. */
   "failed-at": numberField,
   /** ERROR: the server may have executed the request. */
-  unknown: flagField,
+  unknown: yesFlagField,
   /** NOT_OWNER: the server that owns the topic, and its endpoint. */
-  owner: tokenField,
-  endpoint: tokenField,
+  owner: encodedTextField,
+  endpoint: encodedTextField,
   /** TRANSFER: the incarnation of the topic, and the ID before its first message. */
-  incarnation: tokenField,
+  incarnation: encodedTextField,
   "base-offset": numberField,
   /** TRANSFER: the index of the piece, from 0; whether it is the last one; and, in the last one, the hash. */
   part: numberField,
-  final: flagField,
-  hash: tokenField,
+  final: yesFlagField,
+  hash: encodedTextField,
   /** MANAGE: show, forget-client (`client` names it), repair or delete; `accept-loss` allows a loss of data. */
-  action: tokenField,
-  client: tokenField,
-  "accept-loss": flagField,
+  action: encodedTextField,
+  client: encodedTextField,
+  "accept-loss": yesFlagField,
   /** Headers of the response to INFO. */
   position: messageIdOrNoneField,
   first: numberField,
@@ -134,7 +134,7 @@ export const headerFields = {
   /** Also in the response to PUT: 0 if no client is subscribed, so the server stored nothing. */
   subscribers: numberField,
   bytes: numberField,
-  state: tokenField,
+  state: encodedTextField,
 } as const;
 
 export type PubsubMessageName = keyof typeof messageFields;

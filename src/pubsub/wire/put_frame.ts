@@ -4,7 +4,7 @@
  * strings of repeated names.
  */
 import { sessionField as sessionType, type SessionToken } from "./field_types.ts";
-import { bodyBytesMax, tokenBytesMax } from "./message_limits.ts";
+import { bodyBytesMax, nameTokenBytesMax } from "./message_limits.ts";
 
 const blank = 32;
 const cr = 13;
@@ -56,7 +56,7 @@ const names = new InternedValues<string>((text) => text);
 const sessions = new InternedValues<SessionToken>((text) => sessionType.read(text));
 
 /** The first words of a PUT, which suffice to forward the frame. */
-export interface PutHead {
+export interface PutFrameStart {
   readonly name: "PUT";
   readonly sender: string;
   readonly topic: string;
@@ -68,7 +68,7 @@ export interface PutHead {
  * Reads the first words of a PUT with ordinary names, which have no escapes. The rest may be invalid. Returns null for
  * any other message.
  */
-export function readPutHead(frame: Uint8Array | undefined): PutHead | null {
+export function readPutFrameStart(frame: Uint8Array | undefined): PutFrameStart | null {
   if (frame === undefined || !isAt(frame, 0, start)) return null;
   const senderEnd = wordEnd(frame, start.length);
   const topicEnd = wordEnd(frame, senderEnd + 1);
@@ -80,7 +80,7 @@ export function readPutHead(frame: Uint8Array | undefined): PutHead | null {
 }
 
 /** Returns the value of the header `deadline-ms`, or undefined if the PUT has none. */
-export function readPutDeadlineMs(frame: Uint8Array, { counterAt }: PutHead): number | undefined {
+export function readPutDeadlineMs(frame: Uint8Array, { counterAt }: PutFrameStart): number | undefined {
   for (let end = frame.indexOf(cr, counterAt); end >= 0 && frame[end + 1] === lf;) {
     const at = end + 2;
     end = frame.indexOf(cr, at);
@@ -93,7 +93,7 @@ export function readPutDeadlineMs(frame: Uint8Array, { counterAt }: PutHead): nu
 }
 
 /** The values that follow the topic in the frame of a PUT, for the storage thread. */
-export interface PutValues {
+export interface PutFrameValues {
   counter: number;
   session: SessionToken | null;
   registration: number;
@@ -106,7 +106,7 @@ export interface PutValues {
  * Reads a PUT of one message in a session, and writes its values into `values`. Returns false if the PUT is invalid or
  * has unusual headers; `values` must not be used then.
  */
-export function readPutValues(frame: Uint8Array, { counterAt }: PutHead, values: PutValues): boolean {
+export function readPutFrameValues(frame: Uint8Array, { counterAt }: PutFrameStart, values: PutFrameValues): boolean {
   const counterEnd = wordEnd(frame, counterAt);
   values.counter = readNumber(frame, counterAt, counterEnd);
   if (values.counter < 0 || frame[counterEnd] !== cr || frame[counterEnd + 1] !== lf) return false;
@@ -127,7 +127,7 @@ export function readPutValues(frame: Uint8Array, { counterAt }: PutHead, values:
 }
 
 /** Reads one header. Returns its index; -1 if it is not one of the usual headers, or is invalid. */
-function readHeader(frame: Uint8Array, at: number, end: number, values: PutValues): number {
+function readHeader(frame: Uint8Array, at: number, end: number, values: PutFrameValues): number {
   if (isAt(frame, at, sessionHeader)) {
     values.session = sessions.get(frame, at + sessionHeader.length, end) ?? null;
     return values.session === null ? -1 : numberHeaders.length;
@@ -142,7 +142,7 @@ function readHeader(frame: Uint8Array, at: number, end: number, values: PutValue
 
 /** Returns the index after a word of ordinary characters. */
 function wordEnd(frame: Uint8Array, from: number): number {
-  const most = Math.min(frame.byteLength, from + tokenBytesMax);
+  const most = Math.min(frame.byteLength, from + nameTokenBytesMax);
   let at = from;
   for (; at < most; at++) {
     const byte = frame[at] as number;

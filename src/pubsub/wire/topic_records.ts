@@ -20,7 +20,7 @@ import { bodyBytesMax } from "./message_limits.ts";
 const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
 
 /** The most entries in one record of a window (the recent counters of a publisher), and in one record of msg-ids. */
-export const windowRecordEntriesMax = 4096;
+export const publisherWindowRecordEntriesMax = 4096;
 const recordBytesMax = bodyBytesMax + (1 << 20);
 const none = -1;
 const encoder = new TextEncoder();
@@ -51,7 +51,7 @@ export interface TopicClientRecord {
 }
 
 /** A counter that a publisher has used, with the ID of its message and a 53-bit fingerprint of the body. */
-export interface ResolvedCounter {
+export interface ResolvedPutCounter {
   readonly counter: number;
   readonly id: number;
   readonly fingerprint: number;
@@ -61,7 +61,7 @@ export interface PublisherWindowRecord {
   readonly session: number;
   readonly key: string;
   readonly firstUnacked: number;
-  readonly entries: readonly ResolvedCounter[];
+  readonly entries: readonly ResolvedPutCounter[];
 }
 
 export interface MsgIdRecord {
@@ -127,7 +127,7 @@ export class TopicDataWriter {
       writer.u53(window.session);
       writer.utf8WithI32Length(window.key);
       writer.u53(window.firstUnacked);
-      writer.raw(encodeResolvedCounters(window.entries));
+      writer.raw(encodeResolvedPutCounters(window.entries));
     });
   }
 
@@ -188,7 +188,7 @@ export class TopicDataWriter {
 }
 
 /** Encodes the entries of a window, 24 bytes each. */
-export function encodeResolvedCounters(entries: readonly ResolvedCounter[]): Uint8Array {
+export function encodeResolvedPutCounters(entries: readonly ResolvedPutCounter[]): Uint8Array {
   const writer = new ByteWriter(entries.length * 24 + 8);
   for (const { counter, id, fingerprint } of entries) {
     writer.u53(counter);
@@ -199,7 +199,7 @@ export function encodeResolvedCounters(entries: readonly ResolvedCounter[]): Uin
 }
 
 /** Throws PROTOCOL for invalid entries. */
-export function decodeResolvedCounters(bytes: Uint8Array): ResolvedCounter[] {
+export function decodeResolvedPutCounters(bytes: Uint8Array): ResolvedPutCounter[] {
   return readEntries(new ByteReader(bytes));
 }
 
@@ -337,8 +337,8 @@ function decodeRecord(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
   }
 }
 
-function readEntries(reader: ByteReader): ResolvedCounter[] {
-  const entries: ResolvedCounter[] = [];
+function readEntries(reader: ByteReader): ResolvedPutCounter[] {
+  const entries: ResolvedPutCounter[] = [];
   while (reader.remaining > 0) entries.push({ counter: reader.u53(), id: reader.u53(), fingerprint: reader.u53() });
   return entries;
 }

@@ -11,7 +11,7 @@ import { onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { type CommandEnd, runWithInput, type RunWithInputOptions } from "../targets/run_with_input.ts";
 import { type DeadLetterFormat, deadLetterLine } from "./dead_letter_record.ts";
-import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
+import type { DeadLetterSink, DeadLetterSinkSession } from "./dead_letter_forwarder.ts";
 
 export interface CommandSinkOptions extends DeadLetterFormat {
   readonly line: string;
@@ -43,7 +43,7 @@ export class CommandSink implements DeadLetterSink {
   }
 
   // deno-lint-ignore require-await -- the interface is asynchronous for sinks on other machines
-  async open(): Promise<OpenSink | null> {
+  async open(): Promise<DeadLetterSinkSession | null> {
     const release = this.#options.takeLock();
     if (release === null) return null;
     return { nextOffset: () => null, send: (letter, _, signal) => this.#send(letter, signal), close: release };

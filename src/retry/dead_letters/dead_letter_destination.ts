@@ -49,13 +49,13 @@ export function readDeadLetterDestination(
     throw new BatonError(
       "USAGE",
       `"${written}" is not a destination for dead letters: use store, drop, file:PATH, exec:LINE, topic:NAME or ` +
-        kafkaForm,
+        kafkaDestinationForm,
     );
   });
 }
 
 /** The form that help and messages show. */
-export const kafkaForm = "kafka://BROKER[:9092][,BROKER]/TOPIC[?create=yes]";
+export const kafkaDestinationForm = "kafka://BROKER[:9092][,BROKER]/TOPIC[?create=yes]";
 
 const optionNames = [
   "create",
@@ -169,5 +169,5 @@ function isGiven(value: string | undefined): boolean {
 }
 
 function invalidDestinationError(written: string, why: string): BatonError {
-  return new BatonError("USAGE", `"${written}" is not a valid Kafka destination: ${why}; use ${kafkaForm}`);
+  return new BatonError("USAGE", `"${written}" is not a valid Kafka destination: ${why}; use ${kafkaDestinationForm}`);
 }

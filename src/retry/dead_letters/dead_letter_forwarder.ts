@@ -4,7 +4,7 @@
  * checks whether the dead letter arrived. One process of a store sends at a time.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
@@ -21,12 +21,12 @@ export interface DeadLetterSink {
    * Returns null if another process is sending. Rejects if the sink cannot be reached. A rejection of `open` or `send`
    * with one of `sinkErrorCodes` concerns the sink; BAD_DATA concerns one dead letter.
    */
-  open(signal: AbortSignal): Promise<OpenSink | null>;
+  open(signal: AbortSignal): Promise<DeadLetterSinkSession | null>;
   /** Called after the last dead letter. */
   close?(): void;
 }
 
-export interface OpenSink {
+export interface DeadLetterSinkSession {
   /**
    * The offset of the next dead letter. Null if nothing has to be recorded, because the sink recognizes a repeated dead
    * letter by its id.
@@ -88,7 +88,7 @@ export class DeadLetterForwarder {
     const { clock, sink, store } = this.#options;
     const ending = new AbortController();
     const end = (reason: unknown) => ending.abort(reason);
-    using limits = new TaskScope(onAbort(now, end));
+    using limits = new CleanupScope(onAbort(now, end));
     const limitRest = (reason: unknown) => limits.add(clock.startTimer(finalSendMs, () => end(reason)));
     limits.add(onAbort(signal, () => limits.add(onAbort(hurry, limitRest))));
     let waitMs = pollMs;
@@ -159,7 +159,7 @@ export class DeadLetterForwarder {
     }
   }
 
-  async #open(signal: AbortSignal): Promise<OpenSink | null> {
+  async #open(signal: AbortSignal): Promise<DeadLetterSinkSession | null> {
     const { sink, clock, openTimeoutMs } = this.#options;
     if (openTimeoutMs === undefined) return await sink.open(signal);
     const reason = () => new BatonError("UNREACHABLE", `no response from --dead-letter within ${openTimeoutMs} ms`);
@@ -171,7 +171,7 @@ export class DeadLetterForwarder {
    * Returns false if other dead letters would probably fail, too. Rejects with errors that do not concern this dead
    * letter.
    */
-  async #trySend(letter: PendingDeadLetter, open: OpenSink, signal: AbortSignal): Promise<boolean> {
+  async #trySend(letter: PendingDeadLetter, open: DeadLetterSinkSession, signal: AbortSignal): Promise<boolean> {
     try {
       await this.#send(letter, open, signal);
       return true;
@@ -185,7 +185,7 @@ export class DeadLetterForwarder {
     }
   }
 
-  async #send(letter: PendingDeadLetter, open: OpenSink, signal: AbortSignal): Promise<void> {
+  async #send(letter: PendingDeadLetter, open: DeadLetterSinkSession, signal: AbortSignal): Promise<void> {
     const { store, wallClockMs, onForwarded } = this.#options;
     const startedAt = letter.forwardState === "sending" ? letter.forwardOffset : null;
     const offset = startedAt ?? open.nextOffset();

@@ -7,7 +7,7 @@ import type { ClaimedMessage, MessageHead, StoredMessage } from "../queue/stored
 import { redactHead, type Redaction, redactText } from "./redaction.ts";
 
 /** Returns the row that lists a message. `name` is the name of the store. */
-export function messageRow(message: StoredMessage, name: string): ListedMessageRow {
+export function makeListedMessageRow(message: StoredMessage, name: string): ListedMessageRow {
   const { id, state, key, tries, crashes, reason, bytes } = message;
   return {
     id,
@@ -19,8 +19,8 @@ export function messageRow(message: StoredMessage, name: string): ListedMessageR
     reason,
     last_error: message.error,
     first_at: new Date(message.firstMs).toISOString(),
-    last_at: instantOrNull(message.lastMs),
-    next_at: instantOrNull(message.nextMs),
+    last_at: formatUtcTimeOrNull(message.lastMs),
+    next_at: formatUtcTimeOrNull(message.nextMs),
     bytes,
     forwarding: message.forwardState,
     forwarding_error: message.forwardError,
@@ -28,7 +28,7 @@ export function messageRow(message: StoredMessage, name: string): ListedMessageR
 }
 
 /** Formats milliseconds of the wall clock as a UTC time. */
-export function instantOrNull(atMs: number | null): string | null {
+export function formatUtcTimeOrNull(atMs: number | null): string | null {
   return atMs === null ? null : new Date(atMs).toISOString();
 }
 
@@ -48,7 +48,7 @@ export function headJson(head: MessageHead | undefined) {
   };
 }
 
-export function base64(body: Uint8Array): string {
+export function encodeBase64(body: Uint8Array): string {
   return Buffer.from(body).toString("base64");
 }
 
@@ -58,7 +58,7 @@ export interface DeadLetterFormat {
 }
 
 export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }: DeadLetterFormat) {
-  const { id, key, reason, tries, crashes, first_at, last_at } = messageRow(message, storeName);
+  const { id, key, reason, tries, crashes, first_at, last_at } = makeListedMessageRow(message, storeName);
   const last_error = redactText(message.error, redaction);
   return {
     version: 1,
@@ -72,7 +72,7 @@ export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }
     first_at,
     last_at,
     ...headJson(redactHead(message.head, redaction)),
-    body: base64(message.body),
+    body: encodeBase64(message.body),
   };
 }
 
@@ -82,7 +82,7 @@ export function deadLetterLine(message: ClaimedMessage, format: DeadLetterFormat
 }
 
 /** The text with which every line of a dead letter starts. */
-export const deadLetterLineStart = JSON.stringify({ version: 1, id: "" }).slice(0, -2);
+export const deadLetterLineStartText = JSON.stringify({ version: 1, id: "" }).slice(0, -2);
 
 /** Returns the start of a dead letter's line with the id, which redaction does not change. */
 export function deadLetterLinePrefix({ id }: ClaimedMessage): string {

@@ -3,7 +3,7 @@
  */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { BatonError, errorReason } from "../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { openOutputFile } from "../../base/support/open_output.ts";
 import { flushPath } from "../../base/storage/durable_file.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
@@ -11,9 +11,9 @@ import {
   type DeadLetterFormat,
   deadLetterLine,
   deadLetterLinePrefix,
-  deadLetterLineStart,
+  deadLetterLineStartText,
 } from "./dead_letter_record.ts";
-import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
+import type { DeadLetterSink, DeadLetterSinkSession } from "./dead_letter_forwarder.ts";
 
 export interface FileSinkOptions extends DeadLetterFormat {
   readonly path: string;
@@ -31,7 +31,7 @@ export class FileSink implements DeadLetterSink {
   }
 
   // deno-lint-ignore require-await -- the interface is asynchronous for sinks on other machines
-  async open(): Promise<OpenSink | null> {
+  async open(): Promise<DeadLetterSinkSession | null> {
     const { path, lockFile } = this.#options;
     try {
       // The file is opened for reading as well, because its end is read after a crash.
@@ -49,7 +49,7 @@ export class FileSink implements DeadLetterSink {
   }
 }
 
-class OpenFileSink implements OpenSink {
+class OpenFileSink implements DeadLetterSinkSession {
   readonly #path: string;
   readonly #fd: number;
   readonly #format: DeadLetterFormat;
@@ -71,7 +71,7 @@ class OpenFileSink implements OpenSink {
       const size = this.nextOffset();
       // A file that is shorter than the offset was replaced or truncated by its owner, so the line is not in it.
       const tail = offset !== null && offset < size ? readText(this.#fd, offset, size) : "";
-      const plan = planAppend(tail, line.toString("latin1"), deadLetterLinePrefix(letter));
+      const plan = planDeadLetterAppend(tail, line.toString("latin1"), deadLetterLinePrefix(letter));
       if (plan === "cut") ftruncateSync(this.#fd, size - (tail.length - 1 - tail.lastIndexOf("\n")));
       if (plan !== "present") writeAll(this.#fd, line);
       fsyncSync(this.#fd);
@@ -90,7 +90,7 @@ class OpenFileSink implements OpenSink {
  * the line. `present`: the file has the whole line. `cut`: a part of the line must be removed first. `append`: only
  * append the line.
  */
-export function planAppend(tail: string, line: string, prefix = line): "present" | "cut" | "append" {
+export function planDeadLetterAppend(tail: string, line: string, prefix = line): "present" | "cut" | "append" {
   const end = tail.lastIndexOf("\n") + 1;
   if (`\n${tail.slice(0, end)}`.includes(`\n${prefix}`)) return "present";
   const last = tail.slice(end);
@@ -106,8 +106,8 @@ function endLastLine(fd: number): void {
   const { size } = fstatSync(fd);
   if (size === 0 || readText(fd, size - 1, size) === "\n") return;
   const start = startOfLastLine(fd, size);
-  const first = readText(fd, start, Math.min(size, start + deadLetterLineStart.length));
-  if (deadLetterLineStart.startsWith(first)) ftruncateSync(fd, start);
+  const first = readText(fd, start, Math.min(size, start + deadLetterLineStartText.length));
+  if (deadLetterLineStartText.startsWith(first)) ftruncateSync(fd, start);
   else writeAll(fd, Buffer.from("\n"));
 }
 
@@ -141,5 +141,7 @@ function writeAll(fd: number, bytes: Uint8Array): void {
 
 function fileError(path: string, error: unknown): BatonError {
   if (error instanceof BatonError) return error;
-  return new BatonError("IO", `Cannot write dead letters to ${path}: ${errorReason(error)}`, { cause: error });
+  return new BatonError("IO", `Cannot write dead letters to ${path}: ${systemCallErrorReason(error)}`, {
+    cause: error,
+  });
 }

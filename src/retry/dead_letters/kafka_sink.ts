@@ -4,7 +4,7 @@
  * record sends it again. Loaded only where Kafka is used.
  */
 import { readFileSync } from "node:fs";
-import { BatonError, errorReason } from "../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../protocols/kafka/kafka_producer.ts";
 import { dial } from "../../base/sockets/dial.ts";
 import { TlsFiles, type TlsFilesOptions } from "../../base/sockets/tls_files.ts";
@@ -12,7 +12,7 @@ import { systemClock } from "../../base/support/clock.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { KafkaDestination } from "./dead_letter_destination.ts";
 import { type DeadLetterFormat, deadLetterJson } from "./dead_letter_record.ts";
-import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
+import type { DeadLetterSink, DeadLetterSinkSession } from "./dead_letter_forwarder.ts";
 
 export interface KafkaSinkOptions extends KafkaProducerOptions, DeadLetterFormat {
   /** Takes the forwarder lock. Returns the function that releases the lock, or null if another process is sending. */
@@ -34,7 +34,7 @@ export class KafkaSink implements DeadLetterSink {
     await this.#producer.check(signal);
   }
 
-  async open(signal: AbortSignal): Promise<OpenSink | null> {
+  async open(signal: AbortSignal): Promise<DeadLetterSinkSession | null> {
     const release = this.#options.takeLock();
     if (release === null) return null;
     try {
@@ -45,7 +45,8 @@ export class KafkaSink implements DeadLetterSink {
     }
     return {
       nextOffset: () => null,
-      send: (letter, _, ending) => this.#producer.send(deadLetterRecord(letter, this.#options, Date.now()), ending),
+      send: (letter, _, ending) =>
+        this.#producer.send(makeKafkaDeadLetterRecord(letter, this.#options, Date.now()), ending),
       close: release,
     };
   }
@@ -59,7 +60,11 @@ export class KafkaSink implements DeadLetterSink {
  * The time of a record is the time of sending, because the topic keeps records by this time. With an older time, Kafka
  * could remove the record immediately.
  */
-export function deadLetterRecord(letter: ClaimedMessage, format: DeadLetterFormat, nowMs: number): KafkaRecord {
+export function makeKafkaDeadLetterRecord(
+  letter: ClaimedMessage,
+  format: DeadLetterFormat,
+  nowMs: number,
+): KafkaRecord {
   const json = deadLetterJson(letter, format);
   const headers: [string, string | null][] = [
     ["baton-store", json.name],
@@ -111,7 +116,7 @@ function passwordIn(path: string): string {
   try {
     return readFileSync(path, "utf8").split(/\r?\n/, 1)[0] ?? "";
   } catch (error) {
-    throw new BatonError("CONFIG", `Cannot read the Kafka password file ${path}: ${errorReason(error)}`, {
+    throw new BatonError("CONFIG", `Cannot read the Kafka password file ${path}: ${systemCallErrorReason(error)}`, {
       cause: error,
     });
   }

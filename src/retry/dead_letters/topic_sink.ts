@@ -6,7 +6,7 @@ import { requireOkResponse } from "../../pubsub/client/pubsub_client_session.ts"
 import { TopicPutter } from "../targets/topic_putter.ts";
 import type { OpenTopicClient } from "../targets/topic_clients.ts";
 import { type DeadLetterFormat, deadLetterLine } from "./dead_letter_record.ts";
-import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
+import type { DeadLetterSink, DeadLetterSinkSession } from "./dead_letter_forwarder.ts";
 
 export interface TopicSinkOptions extends DeadLetterFormat {
   readonly topic: string;
@@ -29,7 +29,7 @@ export class TopicSink implements DeadLetterSink {
     (await this.open(signal))?.close();
   }
 
-  async open(signal: AbortSignal): Promise<OpenSink | null> {
+  async open(signal: AbortSignal): Promise<DeadLetterSinkSession | null> {
     const { topic, takeLock, openClient } = this.#options;
     const format = this.#options;
     const release = takeLock();

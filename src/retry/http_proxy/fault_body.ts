@@ -1,7 +1,7 @@
 /** Formats the response of the proxy to a failed request: JSON, or a SOAP 1.1 fault for SOAP clients. */
 import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
 
-export type FaultKind =
+export type ProxyFaultKind =
   | "unreachable"
   | "timed_out"
   | "backend_failed"
@@ -14,7 +14,7 @@ export type FaultKind =
   | "too_large"
   | "bad_request";
 
-const statuses: Readonly<Record<FaultKind, number>> = {
+const statuses: Readonly<Record<ProxyFaultKind, number>> = {
   unreachable: 502,
   timed_out: 504,
   backend_failed: 502,
@@ -31,13 +31,13 @@ const statuses: Readonly<Record<FaultKind, number>> = {
 /** Statuses whose response has no body (RFC 9110, 15.3.5, 15.3.6 and 15.4.5). */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
-export interface Fault {
+export interface ProxyFault {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
 }
 
-export interface StoredId {
+export interface StoredMessageId {
   readonly id: string;
   /** True if the message will be tried again. False if it is already dead, for example with --max-retries 0. */
   readonly isWaiting: boolean;
@@ -48,13 +48,13 @@ export interface StoredId {
  * replaces the status of `kind`. An accepted SOAP request gets an empty body, because its client would take a fault for
  * an error.
  */
-export function makeFault(
-  kind: FaultKind,
+export function makeProxyFault(
+  kind: ProxyFaultKind,
   why: string,
-  stored: StoredId | null,
+  stored: StoredMessageId | null,
   request: HttpHeaders,
   status: number = statuses[kind],
-): Fault {
+): ProxyFault {
   const id = stored?.id ?? null;
   const missing = kind === "maybe_stored" ? "the message MAY BE STORED" : "the message is NOT STORED";
   const state = stored === null
@@ -76,7 +76,7 @@ function isSoap(headers: HttpHeaders): boolean {
 }
 
 /** Formats a fault of SOAP 1.1 (section 4.4). Its code is "Client" only for errors of the request itself. */
-function soapFault(kind: FaultKind, message: string, id: string | null): string {
+function soapFault(kind: ProxyFaultKind, message: string, id: string | null): string {
   const code = kind === "too_large" || kind === "bad_request" || kind === "late" ? "Client" : "Server";
   const detail = `<baton:error xmlns:baton="urn:baton:retry">${kind}</baton:error>` +
     (id === null ? "" : `<baton:id xmlns:baton="urn:baton:retry">${escapeXml(id)}</baton:id>`);

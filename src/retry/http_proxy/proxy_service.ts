@@ -1,18 +1,18 @@
 /** The service behind the proxy: its store, and a processor if it has one. Says how both end after a signal. */
-import { logStopRequest, TwoStageStop } from "../../base/process/supervise/two_stage_stop.ts";
-import { onAbort, TaskScope, whenAborted } from "../../base/support/abort.ts";
+import { stopRequestLogger, TwoStageStopListener } from "../../base/process/supervise/two_stage_stop.ts";
+import { CleanupScope, onAbort, whenAborted } from "../../base/support/abort.ts";
 import { systemClock } from "../../base/support/clock.ts";
 import type { Log } from "../../base/support/log.ts";
 import { openServiceStore, type StoreLocation } from "../queue/open_retry_store.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { StoreRules } from "../queue/store_rules.ts";
-import type { CallGate, RetryHttpProxy } from "./retry_http_proxy.ts";
+import type { BackendCallGate, RetryHttpProxy } from "./retry_http_proxy.ts";
 
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 export interface ProxyService extends AsyncDisposable {
   readonly store: StoreClient;
-  readonly gate: CallGate | null;
+  readonly gate: BackendCallGate | null;
   /** Resolves after `stop`. Rejects when the service cannot continue. */
   run(): Promise<void>;
   stop(): void;
@@ -48,9 +48,9 @@ export async function serveUntilStopped(
   },
 ): Promise<void> {
   const what = "stopping after the requests and tries in flight; a second signal stops them immediately";
-  using stop = new TwoStageStop({ signals: stopSignals, onFirst: logStopRequest(log, what) });
+  using stop = new TwoStageStopListener({ signals: stopSignals, onFirst: stopRequestLogger(log, what) });
   const hurried = new AbortController();
-  using waits = new TaskScope();
+  using waits = new CleanupScope();
   onAbort(stop.finish, () => waits.add(systemClock().startTimer(drainMs, () => hurried.abort())));
   onAbort(stop.now, () => {
     hurried.abort();

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import type { RequestBudget, RequestShare } from "./request_budget.ts";
+import type { RequestBudget, RequestMemoryShare } from "./request_budget.ts";
 
 export type RequestBody =
   | { readonly kind: "complete"; readonly body: Uint8Array }
@@ -20,8 +20,8 @@ export interface RequestBodyOptions {
   readonly ending: AbortSignal;
 }
 
-export class RequestReader {
-  readonly share: RequestShare;
+export class RequestBodyReader {
+  readonly share: RequestMemoryShare;
   readonly #request: IncomingMessage;
   readonly #options: RequestBodyOptions;
   /** The announced Content-Length; null for a body in chunks. */

@@ -25,12 +25,12 @@ export interface ArrivingRequest {
 }
 
 /** A request is slow if fewer than `bytes` of it arrived within `ms`, although it was being read. */
-export const slowRequest = { bytes: 16 << 10, ms: 5000 };
+export const slowRequestLimits = { bytes: 16 << 10, ms: 5000 };
 const checkEveryMs = 1000;
 
 export class RequestBudget {
   readonly #options: RequestBudgetOptions;
-  readonly #unfinished = new Set<RequestShare>();
+  readonly #unfinished = new Set<RequestMemoryShare>();
   #calls = 0;
   /** Bytes of requests that arrive or are stored, and of requests at the backend. */
   readonly #bytes = { received: 0, sent: 0 };
@@ -54,31 +54,31 @@ export class RequestBudget {
   openShare(
     { bytes, left }: { readonly bytes: number; readonly left: number },
     arriving: ArrivingRequest,
-  ): RequestShare {
-    const share = new RequestShare({ bytes, left, nowMs: this.#options.clock.now() }, arriving);
+  ): RequestMemoryShare {
+    const share = new RequestMemoryShare({ bytes, left, nowMs: this.#options.clock.now() }, arriving);
     this.#unfinished.add(share);
     this.#bytes.received += bytes;
     this.#update();
     return share;
   }
 
-  addReceived(share: RequestShare, bytes: number): void {
+  addReceived(share: RequestMemoryShare, bytes: number): void {
     share.addReceived(bytes, this.#options.clock.now());
     this.#bytes.received += bytes;
     this.#update();
   }
 
-  finishReading(share: RequestShare): void {
+  finishReading(share: RequestMemoryShare): void {
     if (this.#unfinished.delete(share)) this.#update();
   }
 
   /** Returns whether the request may go to the backend now. */
-  mayCall({ bytes }: RequestShare): boolean {
+  mayCall({ bytes }: RequestMemoryShare): boolean {
     const { callsMax, bytesMax } = this.#options;
     return this.#calls < callsMax && this.#bytes.sent + bytes <= bytesMax / 2;
   }
 
-  beginCall(share: RequestShare): void {
+  beginCall(share: RequestMemoryShare): void {
     this.#calls++;
     this.#bytes.received -= share.bytes;
     this.#bytes.sent += share.bytes;
@@ -88,13 +88,13 @@ export class RequestBudget {
   }
 
   /** The memory stays in the backend's half. A second call changes nothing. */
-  endCall(share: RequestShare): void {
+  endCall(share: RequestMemoryShare): void {
     if (share.isAtBackend) this.#calls--;
     share.isAtBackend = false;
   }
 
   /** Frees the request's memory. A second call changes nothing. */
-  release(share: RequestShare): void {
+  release(share: RequestMemoryShare): void {
     this.endCall(share);
     this.#unfinished.delete(share);
     this.#bytes[share.half] -= share.bytes;
@@ -104,8 +104,8 @@ export class RequestBudget {
 
   /** Refuses the request that has been slow for the longest time. Returns false if no request is slow. */
   refuseSlow(): boolean {
-    const latestMs = this.#options.clock.now() - slowRequest.ms;
-    let slowest: RequestShare | null = null;
+    const latestMs = this.#options.clock.now() - slowRequestLimits.ms;
+    let slowest: RequestMemoryShare | null = null;
     for (const share of this.#unfinished) {
       if (!share.isRead || share.lastQuickMs > latestMs) continue;
       if (slowest === null || share.lastQuickMs < slowest.lastQuickMs) slowest = share;
@@ -154,7 +154,7 @@ export class RequestBudget {
 }
 
 /** The memory that one request uses. Only the budget changes it. */
-export class RequestShare {
+export class RequestMemoryShare {
   readonly arriving: ArrivingRequest;
   bytes: number;
   bytesLeft: number;
@@ -179,7 +179,7 @@ export class RequestShare {
     this.bytes += bytes;
     this.bytesLeft -= bytes;
     this.#newBytes += bytes;
-    if (this.#newBytes >= slowRequest.bytes) this.#noteSpeed(nowMs);
+    if (this.#newBytes >= slowRequestLimits.bytes) this.#noteSpeed(nowMs);
   }
 
   setReading(isRead: boolean, nowMs: number): void {

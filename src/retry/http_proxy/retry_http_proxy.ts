@@ -7,16 +7,16 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { forwardedHeaders, idempotencyHeader, losesBody } from "../targets/backend_request.ts";
 import { readRetryAfter } from "../targets/http_target.ts";
-import { type RequestBody, RequestReader } from "./request_body.ts";
+import { type RequestBody, RequestBodyReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import { type FirstTry, mayBeStored, type MessageHead } from "../queue/stored_message.ts";
-import { isFollowed, outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
-import type { BackendResponse, HttpClient, HttpSendResult } from "../../base/http/http_client.ts";
+import { isRedirectionFollowed, outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
+import type { HttpClient, HttpClientResponse, HttpSendResult } from "../../base/http/http_client.ts";
 import {
-  httpHeaderPairs,
   type HttpHeaders,
   httpHeaderValue,
+  pairRawHttpHeaders,
   replaceHttpHeaders,
 } from "../../base/http/http_headers.ts";
 import { type HttpListener, type HttpListenerOptions, listenHttp } from "../../base/http/http_listener.ts";
@@ -26,7 +26,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { newGuid } from "../../base/support/guid.ts";
-import { type FaultKind, makeFault, type StoredId } from "./fault_body.ts";
+import { makeProxyFault, type ProxyFaultKind, type StoredMessageId } from "./fault_body.ts";
 import { onAbort } from "../../base/support/abort.ts";
 
 /** The response header with the id of the stored message. */
@@ -44,7 +44,7 @@ const headBytesMax = 64 << 10;
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
 /** Asks the circuit breaker whether a request may go to the backend. Null in the options if there is no processor. */
-export interface CallGate {
+export interface BackendCallGate {
   beginCall(): { readonly isProbe: boolean } | null;
   endCall(call: { readonly isProbe: boolean }, isHealthy: boolean | null): void;
 }
@@ -70,7 +70,7 @@ interface RetryHttpProxyOptions {
   /** Status of the response to a stored request that will be tried again. Null means the status of the failure. */
   readonly storedStatus: number | null;
   readonly clock: Clock;
-  readonly gate: CallGate | null;
+  readonly gate: BackendCallGate | null;
   /** Logs a stored message and the reason. `isTried` is true if there was a first try. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
@@ -87,7 +87,7 @@ interface ProxiedRequest {
   readonly path: string;
   readonly headers: HttpHeaders;
   readonly body: Uint8Array;
-  readonly reader: RequestReader;
+  readonly reader: RequestBodyReader;
 }
 
 export class RetryHttpProxy {
@@ -132,8 +132,8 @@ export class RetryHttpProxy {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { bodyBytesMax, bodyTimeoutMs, clock } = this.#options;
-    const headers = httpHeaderPairs(request.rawHeaders);
-    const reader = new RequestReader(request, {
+    const headers = pairRawHttpHeaders(request.rawHeaders);
+    const reader = new RequestBodyReader(request, {
       budget: this.#budget,
       headBytes: requestBytes + headBytesOf(request, headers),
       bytesMax: bodyBytesMax,
@@ -157,7 +157,7 @@ export class RetryHttpProxy {
     request: IncomingMessage,
     response: ServerResponse,
     headers: HttpHeaders,
-    reader: RequestReader,
+    reader: RequestBodyReader,
   ): Promise<void> {
     const { backend } = this.#options;
     const path = requestTargetPath(request.url ?? "/");
@@ -239,7 +239,7 @@ export class RetryHttpProxy {
     return client.send({ origin: backend.origin, path, method, headers, body }, {
       timeoutMs,
       signal: this.#ending.signal,
-      mayFollow: (status) => !safeMethods.has(method) && isFollowed(status, rules, follow),
+      mayFollow: (status) => !safeMethods.has(method) && isRedirectionFollowed(status, rules, follow),
     });
   }
 
@@ -264,9 +264,9 @@ export class RetryHttpProxy {
     }
   }
 
-  async #passResult(response: ServerResponse, call: ProxiedRequest, result: BackendResponse): Promise<void> {
+  async #passResult(response: ServerResponse, call: ProxiedRequest, result: HttpClientResponse): Promise<void> {
     const { status, headers, how } = result;
-    let stored: StoredId | null = null;
+    let stored: StoredMessageId | null = null;
     if (outcomeOfStatus(status, this.#options.rules) === "retry" && !safeMethods.has(call.method)) {
       const tried = { ...temporaryFailure(how), retryAfterMs: readRetryAfter(headers) };
       const kept = await this.#store(call, tried, tried.error);
@@ -292,7 +292,7 @@ export class RetryHttpProxy {
   async #storeAndRespondFault(
     response: ServerResponse,
     call: ProxiedRequest,
-    { kind, why, tried }: { readonly kind: FaultKind; readonly why: string; readonly tried: FirstTry | null },
+    { kind, why, tried }: { readonly kind: ProxyFaultKind; readonly why: string; readonly tried: FirstTry | null },
   ): Promise<void> {
     if (safeMethods.has(call.method)) return respondFault(response, call.headers, { kind, why, stored: null });
     const stored = await this.#store(call, tried, tried?.error ?? `was skipped: ${why}`);
@@ -305,7 +305,7 @@ export class RetryHttpProxy {
   #respondStored(
     response: ServerResponse,
     headers: HttpHeaders,
-    fault: { readonly kind: FaultKind; readonly why: string; readonly stored: StoredId },
+    fault: { readonly kind: ProxyFaultKind; readonly why: string; readonly stored: StoredMessageId },
   ): void {
     const { storedStatus } = this.#options;
     const status = fault.stored.isWaiting && storedStatus !== null ? { status: storedStatus } : {};
@@ -317,7 +317,7 @@ export class RetryHttpProxy {
     { method, path, headers, body }: ProxiedRequest,
     tried: FirstTry | null,
     why: string,
-  ): Promise<StoredId | { readonly id: null; readonly kind: FaultKind; readonly why: string }> {
+  ): Promise<StoredMessageId | { readonly id: null; readonly kind: ProxyFaultKind; readonly why: string }> {
     const head: MessageHead = { kind: "http", method, path, headers };
     try {
       const [stored] = await this.#options.store.call("accept", [{ head, body, key: null, tried }], Date.now());
@@ -351,13 +351,13 @@ function respondFault(
   response: ServerResponse,
   request: HttpHeaders,
   { kind, why, stored, status: given }: {
-    readonly kind: FaultKind;
+    readonly kind: ProxyFaultKind;
     readonly why: string;
-    readonly stored: StoredId | null;
+    readonly stored: StoredMessageId | null;
     readonly status?: number;
   },
 ): void {
-  const { status, contentType, body } = makeFault(kind, why, stored, request, given);
+  const { status, contentType, body } = makeProxyFault(kind, why, stored, request, given);
   response.writeHead(status, {
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),

@@ -28,7 +28,7 @@ export function startPacer(options: BatchPacerOptions, nowMs: number): BatchPace
     : { messagesLeft: batch, nextMs: nowMs + intervalMs, seenMs: nowMs };
 }
 
-export function pacerAt(sampler: BatchPacer, options: BatchPacerOptions, nowMs: number): BatchPacer {
+export function batchPacerAtTime(sampler: BatchPacer, options: BatchPacerOptions, nowMs: number): BatchPacer {
   const { nextMs, seenMs, messagesLeft } = sampler;
   if (nextMs === null) return sampler;
   if (nowMs < seenMs) return { ...startPacer(options, nowMs), messagesLeft };

@@ -19,7 +19,7 @@ export type Breaker =
 export const closedBreaker: Breaker = { kind: "closed", failures: 0 };
 
 /** How many calls may start now, besides the calls in flight. */
-export function callsAllowed(breaker: Breaker, nowMs: number): 0 | 1 | typeof Infinity {
+export function breakerCallsAllowed(breaker: Breaker, nowMs: number): 0 | 1 | typeof Infinity {
   if (breaker.kind === "closed") return Infinity;
   return breaker.kind === "open" && nowMs >= breaker.untilMs ? 1 : 0;
 }
@@ -54,6 +54,6 @@ export function breakerAfterCall(
 }
 
 /** The time of the next probe. Infinity means that the result of a probe in flight decides. */
-export function breakerOpensAtMs(breaker: Breaker): number {
+export function nextBreakerProbeMs(breaker: Breaker): number {
   return breaker.kind === "open" ? breaker.untilMs : breaker.kind === "closed" ? -Infinity : Infinity;
 }

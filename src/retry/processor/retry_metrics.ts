@@ -5,7 +5,7 @@ import { serveStatusPage } from "../../base/terminal/status_page.ts";
 import { messageStates } from "../queue/message_life.ts";
 import type { Log } from "../../base/support/log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
-import { describeSocketReach } from "../../base/sockets/socket_reach.ts";
+import { describeWhoReachesSockets } from "../../base/sockets/socket_reach.ts";
 
 const { gauge, counter } = metricFactory("baton_retry");
 
@@ -20,7 +20,11 @@ export async function retryStatusPage(
     health: () => healthOf(processor),
     metrics: () => metricsOf(processor),
   });
-  log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], { isProtected: false })}`);
+  log(
+    "info",
+    "metrics",
+    `/healthz and /metrics are at ${describeWhoReachesSockets([page.address], { isProtected: false })}`,
+  );
   return page;
 }
 

@@ -4,22 +4,34 @@
  * of this processor. When the lease is lost, the processor stops all tries, ignores their results and registers again.
  */
 import { BatonError } from "../../base/errors.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { resultWithin, sleep } from "../../base/support/deadline.ts";
+import { resultInTimeOrNull, sleep } from "../../base/support/deadline.ts";
 import {
   type Breaker,
   breakerAfterCall,
   breakerAfterCallStart,
-  breakerOpensAtMs,
+  breakerCallsAllowed,
   type BreakerOptions,
-  callsAllowed,
   closedBreaker,
+  nextBreakerProbeMs,
 } from "./circuit_breaker.ts";
 import type { MessageLife } from "../queue/message_life.ts";
 import { ProcessorLease, type TryLease } from "../queue/processor_lease.ts";
-import { fullBucket, type Rate, type RateBucket, refilledBucket, tokenAtMs } from "../queue/rate_limit.ts";
-import { type BatchPacer, type BatchPacerOptions, pacerAfterClaim, pacerAt, startPacer } from "./batch_pacer.ts";
+import {
+  initialRateBucket,
+  nextRateTokenAtMs,
+  type Rate,
+  type RateBucket,
+  refilledBucket,
+} from "../queue/rate_limit.ts";
+import {
+  type BatchPacer,
+  batchPacerAtTime,
+  type BatchPacerOptions,
+  pacerAfterClaim,
+  startPacer,
+} from "./batch_pacer.ts";
 import type { RetryOrder, StoreClient } from "../queue/store_methods.ts";
 import { claimsMax } from "../queue/retry_store_limits.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
@@ -84,7 +96,7 @@ export class RetryProcessor {
   #failure: BatonError | null = null;
   #wake: () => void = () => {};
   #isAwake = true;
-  readonly #timers = new TaskScope();
+  readonly #timers = new CleanupScope();
 
   constructor(options: RetryProcessorOptions) {
     this.#options = options;
@@ -102,7 +114,7 @@ export class RetryProcessor {
 
   /** Asks the circuit breaker for a call that is not a try. Returns null if it is not allowed. */
   beginCall(): { readonly isProbe: boolean } | null {
-    if (callsAllowed(this.#breaker, this.#options.clock.now()) === 0) return null;
+    if (breakerCallsAllowed(this.#breaker, this.#options.clock.now()) === 0) return null;
     const isProbe = this.#breaker.kind === "open";
     this.#setBreaker(breakerAfterCallStart(this.#breaker));
     return { isProbe };
@@ -212,7 +224,7 @@ export class RetryProcessor {
   /** Claims messages and starts their tries. Returns true if more messages may be due now. */
   async #claimDue(lease: ProcessorLease): Promise<boolean> {
     const { store, order, wallClockMs, pacing, until } = this.#options;
-    this.#pacer = pacerAt(this.#pacer, pacing, wallClockMs());
+    this.#pacer = batchPacerAtTime(this.#pacer, pacing, wallClockMs());
     const max = this.#claimAllowance();
     if (max === 0) return false;
     // A run with --once tries only what was due at its start. If the clock was set back, the earlier time counts.
@@ -237,11 +249,11 @@ export class RetryProcessor {
     const nowMs = clock.now();
     let tokens = Infinity;
     if (rate !== null) {
-      this.#bucket = refilledBucket(this.#bucket ?? fullBucket(nowMs), rate, nowMs);
+      this.#bucket = refilledBucket(this.#bucket ?? initialRateBucket(nowMs), rate, nowMs);
       tokens = Math.floor(this.#bucket.tokens);
     }
     const left = this.#pacer.messagesLeft;
-    return Math.max(0, Math.min(this.#freeSlots(), tokens, left, callsAllowed(this.#breaker, nowMs), claimsMax));
+    return Math.max(0, Math.min(this.#freeSlots(), tokens, left, breakerCallsAllowed(this.#breaker, nowMs), claimsMax));
   }
 
   #freeSlots(): number {
@@ -308,15 +320,15 @@ export class RetryProcessor {
     const untilWall = (atMs: number | null) => (atMs === null ? Infinity : atMs - wallClockMs());
     const waitMs = nextWakeMs({
       mayClaim: !this.#isStopping && this.#freeSlots() > 0,
-      breakerMs: breakerOpensAtMs(this.#breaker) - clock.now(),
-      tokenMs: rate === null || this.#bucket === null ? 0 : tokenAtMs(this.#bucket, rate) - clock.now(),
+      breakerMs: nextBreakerProbeMs(this.#breaker) - clock.now(),
+      tokenMs: rate === null || this.#bucket === null ? 0 : nextRateTokenAtMs(this.#bucket, rate) - clock.now(),
       batchMs: this.#pacer.messagesLeft > 0 ? 0 : untilWall(this.#pacer.nextMs),
       dueMs: untilWall(this.#nextDueMs),
     });
     const wake = new OneTimeEvent();
     this.#wake = wake.set;
     if (this.#isAwake) wake.set();
-    await resultWithin(clock, waitMs, wake.wait());
+    await resultInTimeOrNull(clock, waitMs, wake.wait());
     this.#wake = () => {};
   }
 

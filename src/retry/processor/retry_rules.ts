@@ -6,7 +6,7 @@ import type { SettingValues } from "../../base/config/setting.ts";
 import { readDeadLetterDestination } from "../dead_letters/dead_letter_destination.ts";
 import type { RetryPolicy } from "../queue/retry_policy.ts";
 import type { StoreRules } from "../queue/store_rules.ts";
-import { anyCodes, type CodeKinds, parseCodes, type RetryRules } from "../targets/outcome.ts";
+import { anyExitOrStatus, type ExitOrStatusKinds, parseExitsAndStatuses, type RetryRules } from "../targets/outcome.ts";
 import { parseDuration } from "../../base/support/duration.ts";
 
 /** Default memory in bytes for the requests in progress. */
@@ -73,10 +73,14 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
  * `kinds` says what the codes of this command can mean. A file may have codes for other commands, but an option may
  * not. Throws USAGE or CONFIG.
  */
-export function readRetryRules(values: PolicyValues, sources: ConfigSources, kinds: CodeKinds = anyCodes): RetryRules {
+export function readRetryRules(
+  values: PolicyValues,
+  sources: ConfigSources,
+  kinds: ExitOrStatusKinds = anyExitOrStatus,
+): RetryRules {
   const rangesOf = (name: "retryOn" | "retryNoRetryOn") =>
     addOriginToErrors(name, retryPolicySettings[name], sources, () => {
-      return parseCodes(values[name] ?? [], sources.flags.has(name) ? kinds : anyCodes);
+      return parseExitsAndStatuses(values[name] ?? [], sources.flags.has(name) ? kinds : anyExitOrStatus);
     });
   return { retryOn: rangesOf("retryOn"), noRetryOn: rangesOf("retryNoRetryOn") };
 }

@@ -18,12 +18,12 @@ import { countWithNoun } from "../../base/support/text.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { Schedule } from "../../base/schedule/schedule.ts";
-import { checkTimeoutMs } from "../check_destination.ts";
+import { destinationCheckTimeoutMs } from "../check_destination.ts";
 import { ForwardWarnings } from "../dead_letters/forward_warnings.ts";
 import { DeadLetterForwarder, type DeadLetterSink } from "../dead_letters/dead_letter_forwarder.ts";
 import { type DeadLetterDestination, readDeadLetterDestination } from "../dead_letters/dead_letter_destination.ts";
 import type { ServiceStore, ServiceStoreOptions } from "../queue/store_methods.ts";
-import { changesMax } from "../queue/retry_store_limits.ts";
+import { operatorChangesMax } from "../queue/retry_store_limits.ts";
 import type { Log } from "../../base/support/log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
@@ -287,7 +287,7 @@ export class StoreProcessor implements AsyncDisposable {
 
   async #watchStore(): Promise<void> {
     const { clock } = this.#parts;
-    const steps = new ClockSteps(clock.now(), Date.now());
+    const steps = new WallClockStepDetector(clock.now(), Date.now());
     while (await this.#waitUnlessEnding(watchEveryMs)) {
       this.#parts.store.checkForChanges();
       clock.noticeSuspend();
@@ -309,7 +309,9 @@ export class StoreProcessor implements AsyncDisposable {
     const { store, keepDoneMs } = this.#parts;
     do {
       try {
-        while (await store.call("forget", Date.now() - keepDoneMs) === changesMax && !this.#ending.signal.aborted);
+        while (
+          await store.call("forget", Date.now() - keepDoneMs) === operatorChangesMax && !this.#ending.signal.aborted
+        );
       } catch (error) {
         if (!(error instanceof BatonError)) throw error; // the processor meets the same error and reports it
       }
@@ -364,7 +366,7 @@ async function openForwarder(
     sink,
     clock: system.clock(),
     wallClockMs: () => Date.now(),
-    ...(options.until === "stopped" ? {} : { openTimeoutMs: checkTimeoutMs }),
+    ...(options.until === "stopped" ? {} : { openTimeoutMs: destinationCheckTimeoutMs }),
     onForwarded({ id }) {
       counters.forwarded++;
       warnings.noteForwarded(id);
@@ -380,7 +382,7 @@ async function openForwarder(
 /** Smaller differences in ms are ignored, because a clock may be adjusted slowly. */
 const stepMsMin = 1000;
 
-export class ClockSteps {
+export class WallClockStepDetector {
   #gapMs: number;
 
   /** The two arguments are readings of the monotonic and the wall clock at the same moment, in milliseconds. */

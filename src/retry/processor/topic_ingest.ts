@@ -11,10 +11,10 @@ import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import { messageLossSentence } from "../../pubsub/client/message_loss.ts";
 import { type ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
-import { checkTimeoutMs } from "../check_destination.ts";
+import { destinationCheckTimeoutMs } from "../check_destination.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { Log } from "../../base/support/log.ts";
-import { isClientBusy, type OpenTopicClient, type TopicClients } from "../targets/topic_clients.ts";
+import { isTopicClientBusyError, type OpenTopicClient, type TopicClients } from "../targets/topic_clients.ts";
 
 export interface TopicIngestOptions {
   readonly client: Pick<PubsubClientSession, "subscribe" | "info">;
@@ -172,7 +172,7 @@ export class TopicIngestTask {
 
   async drain(signal: AbortSignal): Promise<void> {
     using open = await this.#open(signal);
-    if (open !== null) await this.#ingest(open).drain(signal, { firstMs: checkTimeoutMs });
+    if (open !== null) await this.#ingest(open).drain(signal, { firstMs: destinationCheckTimeoutMs });
   }
 
   /** Returns null if another process reads the topic. */
@@ -181,7 +181,7 @@ export class TopicIngestTask {
     try {
       return await clients.open(".source", { waitMs: busyNoticeMs, signal });
     } catch (error) {
-      if (!isClientBusy(error)) throw error;
+      if (!isTopicClientBusyError(error)) throw error;
       log("info", "ingest_busy", `another process of this store reads topic "${topic}"`, { topic });
       return null;
     }

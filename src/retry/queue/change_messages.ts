@@ -2,8 +2,8 @@
 import type { Clock } from "../../base/support/clock.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import type { MessageChange } from "./message_life.ts";
-import { fullBucket, type Rate, refilledBucket, tokenAtMs } from "./rate_limit.ts";
-import { changesMax } from "./retry_store_limits.ts";
+import { initialRateBucket, nextRateTokenAtMs, type Rate, refilledBucket } from "./rate_limit.ts";
+import { operatorChangesMax } from "./retry_store_limits.ts";
 import type { ChangeRefusal, CommandStore, MessageConditions } from "./store_methods.ts";
 
 export interface MessageChanges {
@@ -12,7 +12,7 @@ export interface MessageChanges {
 }
 
 /** Changes messages by their ids, each in a transaction of its own. */
-export async function changeEach(
+export async function changeMessagesById(
   store: CommandStore,
   ids: readonly string[],
   change: MessageChange,
@@ -34,9 +34,12 @@ export async function changeWaiting(
 ): Promise<number> {
   let changed = 0;
   for (let afterSeq = 0;;) {
-    const found = await store.read("list", { states: ["waiting"], ...conditions }, { afterSeq, max: changesMax });
+    const found = await store.read("list", { states: ["waiting"], ...conditions }, {
+      afterSeq,
+      max: operatorChangesMax,
+    });
     if (found.length === 0) return changed;
-    const count = (await changeEach(store, found.map(({ id }) => id), change)).changed;
+    const count = (await changeMessagesById(store, found.map(({ id }) => id), change)).changed;
     changed += count;
     onChanged(count);
     afterSeq = found.at(-1)?.seq ?? afterSeq;
@@ -44,7 +47,7 @@ export async function changeWaiting(
 }
 
 /** Purges all dead letters that match. Returns their number. */
-export async function purgeAll(
+export async function purgeDeadLetters(
   store: CommandStore,
   conditions: MessageConditions,
   onPurged: (count: number) => void,
@@ -61,7 +64,7 @@ export async function purgeAll(
  * Redrives all dead letters that match, each at most once, even if it dies again. Returns their number. Rejects with
  * the reason of the signal.
  */
-export async function redriveAll(
+export async function redriveDeadLetters(
   store: CommandStore,
   conditions: MessageConditions,
   { rate, clock, signal, onRedriven }: {
@@ -73,18 +76,18 @@ export async function redriveAll(
   },
 ): Promise<number> {
   const number = await store.call("startRedrive");
-  let bucket = fullBucket(clock.now());
+  let bucket = initialRateBucket(clock.now());
   for (let redriven = 0;;) {
     if (rate !== null) bucket = refilledBucket(bucket, rate, clock.now());
-    const max = rate === null ? changesMax : Math.floor(bucket.tokens);
+    const max = rate === null ? operatorChangesMax : Math.floor(bucket.tokens);
     if (max > 0) {
       const count = await store.call("redrive", number, conditions, max, Date.now());
       redriven += count;
       onRedriven(count);
       bucket = { ...bucket, tokens: bucket.tokens - count };
-      if (count < Math.min(max, changesMax)) return redriven;
+      if (count < Math.min(max, operatorChangesMax)) return redriven;
     }
     // Lets the event loop run at least once, so that signals are handled.
-    await sleep(clock, rate === null ? 0 : Math.max(0, tokenAtMs(bucket, rate) - clock.now()), signal);
+    await sleep(clock, rate === null ? 0 : Math.max(0, nextRateTokenAtMs(bucket, rate) - clock.now()), signal);
   }
 }

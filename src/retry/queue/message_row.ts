@@ -61,18 +61,18 @@ export function keepsContent(row: DatabaseRow): boolean {
 }
 
 /** Returns the state of the message after a change by an operator, or null if it cannot be changed so. */
-export function changedLife(row: DatabaseRow, change: MessageChange, nowMs: number): MessageLife | null {
+export function changedMessageLife(row: DatabaseRow, change: MessageChange, nowMs: number): MessageLife | null {
   if (change === "redrive" && forwardStateOf(row) === "forwarded") return null;
   return lifeAfterChange(messageLifeInRow(row), change, nowMs);
 }
 
 /** Returns the state because of which a message cannot be changed. */
-export function unchangedState(row: DatabaseRow): MessageState | "forwarded" {
+export function stateOfUnchangedMessage(row: DatabaseRow): MessageState | "forwarded" {
   return forwardStateOf(row) === "forwarded" ? "forwarded" : messageStateInRow(row);
 }
 
 /** Returns the number of a message by its id, with or without the name of the store. Returns null for other ids. */
-export function numberOfId(id: string, storeName: string): number | null {
+export function messageNumberOfId(id: string, storeName: string): number | null {
   const prefix = `${storeName}-`;
   const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
   return number === undefined ? null : Number(number);

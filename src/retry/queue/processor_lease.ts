@@ -4,7 +4,7 @@
  * requested.
  */
 import { BatonError } from "../../base/errors.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import type { Lease } from "../../base/process/lease.ts";
@@ -87,7 +87,7 @@ export class ProcessorLease {
     const abort = (reason: unknown) => {
       if (!controller.signal.aborted) controller.abort(reason);
     };
-    const ends = new TaskScope(onAbort(this.#lost.signal, abort), onAbort(this.#stopped.signal, abort));
+    const ends = new CleanupScope(onAbort(this.#lost.signal, abort), onAbort(this.#stopped.signal, abort));
     return {
       name,
       path: "",

@@ -32,7 +32,7 @@ function capacityOf({ count, perMs }: Rate): number {
 }
 
 /** Returns a bucket with only one token, so that a start after a pause causes no burst. */
-export function fullBucket(nowMs: number): RateBucket {
+export function initialRateBucket(nowMs: number): RateBucket {
   return { tokens: 1, atMs: nowMs };
 }
 
@@ -46,7 +46,7 @@ export function refilledBucket({ tokens, atMs }: RateBucket, rate: Rate, nowMs: 
 }
 
 /** Returns the time when a whole token is available. */
-export function tokenAtMs(bucket: RateBucket, rate: Rate): number {
+export function nextRateTokenAtMs(bucket: RateBucket, rate: Rate): number {
   const missing = 1 - bucket.tokens;
   return missing <= 0 ? bucket.atMs : bucket.atMs + Math.ceil((missing * rate.perMs) / rate.count);
 }

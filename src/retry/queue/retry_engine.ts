@@ -4,7 +4,7 @@
  * (retry_rows.ts). Limits are checked first, so that a refused call changes nothing.
  */
 import { BatonError } from "../../base/errors.ts";
-import { type Answer, awaitAnswer, type Steps } from "../../base/support/steps.ts";
+import { awaitAnswer, type StepGenerator, type ValueOrPromise } from "../../base/support/steps.ts";
 import {
   lifeAfterCrash,
   lifeAfterDamage,
@@ -15,21 +15,21 @@ import {
   newLife,
 } from "./message_life.ts";
 import {
-  changedLife,
+  changedMessageLife,
   isPendingLetter,
   limitRowsByBytes,
   messageLifeInRow,
+  messageNumberOfId,
   messageOfRow,
-  numberOfId,
-  unchangedState,
+  stateOfUnchangedMessage,
 } from "./message_row.ts";
-import { changesMax, checkMessageSizes, messageBytes } from "./retry_store_limits.ts";
-import type { LifeChange, MessageContent, MessageRow, NewRow, RetryRows } from "./retry_rows.ts";
+import { checkMessageSizes, operatorChangesMax, storedMessageOverheadBytes } from "./retry_store_limits.ts";
+import type { MessageContent, MessageLifeChange, MessageRow, NewRow, RetryRows } from "./retry_rows.ts";
 import type {
   AcceptedMessage,
   ChangeRefusal,
   Claim,
-  ClaimOrder,
+  ClaimRequest,
   IngestMessage,
   MessageConditions,
   MessageFilter,
@@ -44,7 +44,7 @@ import type { ClaimedMessage, NewMessage, StoredMessage } from "./stored_message
 type StorePart<Name extends StoreMethod> = {
   readonly [Own in Name]: (
     ...values: Parameters<StoreMethods[Own]>
-  ) => Steps<ReturnType<StoreMethods[Own]>> | Answer<ReturnType<StoreMethods[Own]>>;
+  ) => StepGenerator<ReturnType<StoreMethods[Own]>> | ValueOrPromise<ReturnType<StoreMethods[Own]>>;
 };
 
 export class RetryEngine {
@@ -64,7 +64,7 @@ export class RetryEngine {
   call<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
-  ): Steps<ReturnType<StoreMethods[Name]>> | Answer<ReturnType<StoreMethods[Name]>> {
+  ): StepGenerator<ReturnType<StoreMethods[Name]>> | ValueOrPromise<ReturnType<StoreMethods[Name]>> {
     return this.#partOf(method)[method](...values);
   }
 
@@ -82,14 +82,14 @@ export class RetryEngine {
     return this.#rows.key;
   }
 
-  *accept(messages: readonly NewMessage[], callerMs: number): Steps<AcceptedMessage[]> {
+  *accept(messages: readonly NewMessage[], callerMs: number): StepGenerator<AcceptedMessage[]> {
     const nowMs = this.#rows.nowMs(callerMs);
     const added = yield* this.#newRows(messages, nowMs);
     const first = yield* awaitAnswer(this.#rows.messages.insert(added, nowMs));
     return added.map(({ life }, at) => ({ id: this.#idOf(first + at), life: this.#localLife(life) }));
   }
 
-  *ingest(topic: string, messages: readonly IngestMessage[], callerMs: number): Steps<number> {
+  *ingest(topic: string, messages: readonly IngestMessage[], callerMs: number): StepGenerator<number> {
     const head = { kind: "command", argv: null, cwd: null } as const;
     for (;;) {
       const last = yield* awaitAnswer(this.#rows.topics.lastIngestedId(topic));
@@ -105,11 +105,11 @@ export class RetryEngine {
   }
 
   /** Makes the rows of new messages. Throws STORE_FULL or BAD_DATA. */
-  *#newRows(messages: readonly NewMessage[], nowMs: number): Steps<NewRow[]> {
+  *#newRows(messages: readonly NewMessage[], nowMs: number): StepGenerator<NewRow[]> {
     let bytes = 0;
     let storedBytes = 0;
     for (const message of messages) {
-      storedBytes += checkMessageSizes(message, this.#rows.bodyBytesMax) + messageBytes;
+      storedBytes += checkMessageSizes(message, this.#rows.bodyBytesMax) + storedMessageOverheadBytes;
       bytes += message.body.byteLength;
     }
     yield* this.#requireRoom(messages.length, bytes, storedBytes);
@@ -117,7 +117,7 @@ export class RetryEngine {
   }
 
   /** Throws STORE_FULL if the additional messages exceed a limit. Other processes may exceed it at the same time. */
-  *#requireRoom(count: number, bytes: number, storedBytes: number): Steps {
+  *#requireRoom(count: number, bytes: number, storedBytes: number): StepGenerator {
     const used = yield* awaitAnswer(this.#rows.messages.used());
     const { maxMessages, maxBytes } = this.#rules;
     const why = used.count + count > maxMessages
@@ -128,7 +128,7 @@ export class RetryEngine {
     if (why !== null) throw new BatonError("STORE_FULL", `${this.#rows.what} is full: ${why}`);
   }
 
-  *fullReason(): Steps<string | null> {
+  *fullReason(): StepGenerator<string | null> {
     try {
       const why = yield* awaitAnswer(this.#rows.whyNotWritable());
       if (why === null) yield* this.#requireRoom(1, 1, 1);
@@ -139,12 +139,12 @@ export class RetryEngine {
     }
   }
 
-  *leave(owner: number): Steps {
+  *leave(owner: number): StepGenerator {
     yield* this.#giveBackUnknown(owner, Date.now());
     yield* awaitAnswer(this.#rows.processors.remove(owner));
   }
 
-  *reclaim(options: Parameters<StoreMethods["reclaim"]>[0]): Steps<number> {
+  *reclaim(options: Parameters<StoreMethods["reclaim"]>[0]): StepGenerator<number> {
     const { processors } = this.#rows;
     const ended = yield* awaitAnswer(processors.overdue(options));
     if (ended.length === 0) return 0;
@@ -159,16 +159,16 @@ export class RetryEngine {
   /** Finds and changes messages until none is left. Returns the number of changed messages. */
   *#changeFound(
     callerMs: number,
-    find: () => Answer<readonly MessageRow[]>,
+    find: () => ValueOrPromise<readonly MessageRow[]>,
     decide: (
       row: MessageRow,
       nowMs: number,
-    ) => Pick<LifeChange, "tried"> & { readonly next: MessageLife | null },
-  ): Steps<number> {
+    ) => Pick<MessageLifeChange, "tried"> & { readonly next: MessageLife | null },
+  ): StepGenerator<number> {
     for (let count = 0;;) {
       const found = yield* awaitAnswer(find());
       const nowMs = this.#rows.nowMs(callerMs);
-      const changes = found.flatMap((row): LifeChange[] => {
+      const changes = found.flatMap((row): MessageLifeChange[] => {
         const { next, ...rest } = decide(row, nowMs);
         return next === null ? [] : [{ row, next, nowMs, ...rest }];
       });
@@ -177,7 +177,7 @@ export class RetryEngine {
     }
   }
 
-  *claim(order: ClaimOrder): Steps<Claim> {
+  *claim(order: ClaimRequest): StepGenerator<Claim> {
     const { processors } = this.#rows;
     const ageMs = Math.max(0, Math.round(Date.now() - order.nowMs));
     yield* this.#giveBackUnknown(order.owner, order.nowMs);
@@ -190,7 +190,7 @@ export class RetryEngine {
     }
     const nowMs = this.#rows.nowMs(order.nowMs);
     const messages: ClaimedMessage[] = [];
-    const damaged: LifeChange[] = [];
+    const damaged: MessageLifeChange[] = [];
     for (const { row, content } of claim.found) {
       if (typeof content === "object" && content !== null) messages.push({ ...this.#storedMessage(row), ...content });
       else damaged.push({ row, next: lifeAfterDamage(messageLifeInRow(row)), nowMs, damage: content ?? "" });
@@ -200,7 +200,7 @@ export class RetryEngine {
   }
 
   /** Gives back messages of a claim that had no answer. */
-  *#giveBackUnknown(owner: number, callerMs: number): Steps {
+  *#giveBackUnknown(owner: number, callerMs: number): StepGenerator {
     yield* this.#changeFound(callerMs, () => this.#rows.processors.unknown(owner), (row, nowMs) => {
       const life = messageLifeInRow(row);
       return { next: lifeAfterReturn(life, life.fence, nowMs) };
@@ -208,7 +208,7 @@ export class RetryEngine {
   }
 
   /** Records the end of a try. After a failure, another call writes the same decision. */
-  *finish({ seq, fence, owner, end, error, nowMs: callerMs }: TryReport): Steps<MessageLife | null> {
+  *finish({ seq, fence, owner, end, error, nowMs: callerMs }: TryReport): StepGenerator<MessageLife | null> {
     const { processors } = this.#rows;
     const own = processors.claimed(seq, owner);
     if (own === null) return null;
@@ -229,13 +229,13 @@ export class RetryEngine {
   *list(
     filter: MessageFilter,
     page: { readonly afterSeq: number; readonly max: number },
-  ): Steps<StoredMessage[]> {
+  ): StepGenerator<StoredMessage[]> {
     const found = yield* awaitAnswer(this.#rows.messages.find({ ...filter, ...page }));
     return found.map((row) => this.#storedMessage(row));
   }
 
-  *show(id: string): Steps<(StoredMessage & Partial<MessageContent>) | null> {
-    const seq = numberOfId(id, this.#rows.key);
+  *show(id: string): StepGenerator<(StoredMessage & Partial<MessageContent>) | null> {
+    const seq = messageNumberOfId(id, this.#rows.key);
     const [found] = seq === null ? [] : yield* awaitAnswer(this.#rows.messages.read([seq]));
     if (found === undefined) return null;
     const { row, content } = found;
@@ -244,9 +244,9 @@ export class RetryEngine {
   }
 
   /** Changes one message. Decides again if another process changes the message at the same moment. */
-  *change(id: string, change: MessageChange, callerMs: number): Steps<ChangeRefusal | null> {
+  *change(id: string, change: MessageChange, callerMs: number): StepGenerator<ChangeRefusal | null> {
     const { messages } = this.#rows;
-    const seq = numberOfId(id, this.#rows.key);
+    const seq = messageNumberOfId(id, this.#rows.key);
     for (;;) {
       const row = seq === null ? null : yield* awaitAnswer(messages.row(seq));
       if (row === null) return "unknown";
@@ -255,13 +255,13 @@ export class RetryEngine {
         throw new BatonError("BAD_DATA", `${this.#rows.what} is damaged: ${what}`);
       }
       const changed = yield* this.#changeRows([row], change, callerMs);
-      if (changed === null) return unchangedState(row);
+      if (changed === null) return stateOfUnchangedMessage(row);
       if (changed > 0) return null;
     }
   }
 
-  *redrive(number: number, filter: MessageConditions, max: number, callerMs: number): Steps<number> {
-    const limit = Math.min(max, changesMax);
+  *redrive(number: number, filter: MessageConditions, max: number, callerMs: number): StepGenerator<number> {
+    const limit = Math.min(max, operatorChangesMax);
     for (let done = 0;;) {
       const query = { ...filter, states: ["dead"], afterSeq: 0, max: limit - done, redrive: number } as const;
       const found = yield* awaitAnswer(this.#rows.messages.find(query));
@@ -270,8 +270,8 @@ export class RetryEngine {
     }
   }
 
-  *purge(filter: MessageConditions, callerMs: number): Steps<number> {
-    const query = { ...filter, states: ["dead"], afterSeq: 0, max: changesMax, withDamaged: true } as const;
+  *purge(filter: MessageConditions, callerMs: number): StepGenerator<number> {
+    const query = { ...filter, states: ["dead"], afterSeq: 0, max: operatorChangesMax, withDamaged: true } as const;
     for (;;) {
       const found = yield* awaitAnswer(this.#rows.messages.find(query));
       const gone = (yield* this.#changeRows(found, "purge", callerMs)) ?? 0;
@@ -284,21 +284,21 @@ export class RetryEngine {
     found: readonly MessageRow[],
     change: MessageChange,
     callerMs: number,
-    more: Pick<LifeChange, "redrive"> = {},
-  ): Steps<number | null> {
+    more: Pick<MessageLifeChange, "redrive"> = {},
+  ): StepGenerator<number | null> {
     const { messages } = this.#rows;
     const nowMs = this.#rows.nowMs(callerMs);
     const damaged = found.filter((row) => !messages.isIntact(row));
     for (const row of damaged) yield* awaitAnswer(messages.remove(Number(row["seq"])));
-    const changes = found.flatMap((row): LifeChange[] => {
-      const next = damaged.includes(row) ? null : changedLife(row, change, nowMs);
+    const changes = found.flatMap((row): MessageLifeChange[] => {
+      const next = damaged.includes(row) ? null : changedMessageLife(row, change, nowMs);
       return next === null ? [] : [{ row, next, nowMs, ...more }];
     });
     if (changes.length === 0) return damaged.length === 0 ? null : damaged.length;
     return damaged.length + (yield* awaitAnswer(messages.write(changes)));
   }
 
-  *pendingDeadLetters(max: number, callerMs: number): Steps<PendingDeadLetter[]> {
+  *pendingDeadLetters(max: number, callerMs: number): StepGenerator<PendingDeadLetter[]> {
     const { letters, messages } = this.#rows;
     const found = limitRowsByBytes(yield* awaitAnswer(letters.pending(max, callerMs)));
     const pending: PendingDeadLetter[] = [];

@@ -25,7 +25,7 @@ export const retryAfterMsMax = 86_400_000;
  * Returns the delay before a redelivery in whole ms; the first redelivery is number 1. `random` returns a number below
  * 1.
  */
-export function delayMs(policy: RetryPolicy, redelivery: number, random: () => number): number {
+export function redeliveryDelayMs(policy: RetryPolicy, redelivery: number, random: () => number): number {
   const full = Math.min(plainDelayMs(policy, redelivery), policy.maxDelayMs);
   switch (policy.jitter) {
     case "none":
@@ -70,7 +70,7 @@ export type NextTry =
 export function decideNextTry(policy: RetryPolicy, tried: TryHistory, random: () => number): NextTry {
   const { tries, sinceMs, nowMs, retryAfterMs } = tried;
   if (tries > policy.maxRetries) return { kind: "never", reason: "exhausted" };
-  const wanted = delayMs(policy, Math.max(1, tries), random);
+  const wanted = redeliveryDelayMs(policy, Math.max(1, tries), random);
   const atMs = nowMs + Math.max(wanted, Math.min(retryAfterMs ?? 0, retryAfterMsMax));
   const { maxElapsedMs } = policy;
   if (maxElapsedMs !== null && atMs > sinceMs + maxElapsedMs) return { kind: "never", reason: "too_old" };

@@ -4,14 +4,16 @@
  * database: an answer is a promise, each write is a transaction, and other processes write in between.
  */
 import type { DatabaseRow } from "../../base/storage/sql_row.ts";
-import type { Answer } from "../../base/support/steps.ts";
+import type { ValueOrPromise } from "../../base/support/steps.ts";
 import type { MessageLife } from "./message_life.ts";
-import type { ClaimOrder, IngestMessage, MessageFilter, StoreMethod, StoreMethods } from "./store_methods.ts";
+import type { ClaimRequest, IngestMessage, MessageFilter, StoreMethod, StoreMethods } from "./store_methods.ts";
 import type { ClaimedMessage, NewMessage, StateTotals } from "./stored_message.ts";
 
 /** Calls that need no decision, because each is one read or write of the rows. */
 type RowCalls<Names extends StoreMethod> = {
-  readonly [Name in Names]: (...values: Parameters<StoreMethods[Name]>) => Answer<ReturnType<StoreMethods[Name]>>;
+  readonly [Name in Names]: (
+    ...values: Parameters<StoreMethods[Name]>
+  ) => ValueOrPromise<ReturnType<StoreMethods[Name]>>;
 };
 
 /** The row of a message; message_row.ts reads its columns. */
@@ -31,7 +33,7 @@ export interface NewRow {
 }
 
 /** A change of a message that the engine has decided. */
-export interface LifeChange {
+export interface MessageLifeChange {
   /** The row before the change. Nothing is written if the message has changed since this row was read. */
   readonly row: MessageRow;
   readonly next: MessageLife;
@@ -48,7 +50,7 @@ export interface LifeChange {
 export interface OwnClaim {
   readonly row: MessageRow;
   /** The decision of an earlier call about the same try, which may already be written. */
-  decided: LifeChange | null;
+  decided: MessageLifeChange | null;
 }
 
 export interface RowQuery extends MessageFilter {
@@ -66,21 +68,21 @@ export interface MessageRows extends
     | ("totals" | "startRedrive" | "countRedrivable" | "setPaused" | "isPaused" | "waitingTimes" | "forget")
     | ("canBeTried" | "countDamaged")
   > {
-  row(seq: number): Answer<MessageRow | null>;
+  row(seq: number): ValueOrPromise<MessageRow | null>;
   /** Returns the matching messages, the oldest first. */
-  find(query: RowQuery): Answer<readonly MessageRow[]>;
+  find(query: RowQuery): ValueOrPromise<readonly MessageRow[]>;
   /** Returns messages with their content in the order of `seqs`, without messages that no longer exist. */
-  read(seqs: readonly number[]): Answer<readonly FoundMessage[]>;
+  read(seqs: readonly number[]): ValueOrPromise<readonly FoundMessage[]>;
   /** Returns whether the row is undamaged. A damaged row can only be removed. */
   isIntact(row: MessageRow): boolean;
   /** Returns number and size of the messages that count towards the limits. */
-  used(): Answer<StateTotals>;
+  used(): ValueOrPromise<StateTotals>;
   /** Stores all messages or none. Returns the number of the first one; the numbers of the others follow it. */
-  insert(rows: readonly NewRow[], nowMs: number): Answer<number>;
+  insert(rows: readonly NewRow[], nowMs: number): ValueOrPromise<number>;
   /** Writes changes. Returns how many of the messages have their change now. */
-  write(changes: readonly LifeChange[]): Answer<number>;
+  write(changes: readonly MessageLifeChange[]): ValueOrPromise<number>;
   /** Removes a damaged message. */
-  remove(seq: number): Answer<void>;
+  remove(seq: number): ValueOrPromise<void>;
 }
 
 /** The rows of processors, and their claims. */
@@ -90,24 +92,24 @@ export interface ProcessorRows extends RowCalls<"register" | "renew" | "processo
    * `nextMs` is the next due time, or null.
    */
   take(
-    order: ClaimOrder,
+    order: ClaimRequest,
     ageMs: number,
-  ): Answer<{ readonly found: readonly FoundMessage[]; readonly nextMs: number | null } | null>;
+  ): ValueOrPromise<{ readonly found: readonly FoundMessage[]; readonly nextMs: number | null } | null>;
   /** Writes which messages of `take` are damaged. After a failure they are found again. */
-  writeDamaged(changes: readonly LifeChange[]): Answer<unknown>;
+  writeDamaged(changes: readonly MessageLifeChange[]): ValueOrPromise<unknown>;
   /** Returns messages of claims without an answer. None of the earlier claims can take more of them. */
-  unknown(owner: number): Answer<readonly MessageRow[]>;
+  unknown(owner: number): ValueOrPromise<readonly MessageRow[]>;
   /** Returns a claim of this processor, or null if the message has another owner now. */
   claimed(seq: number, owner: number): OwnClaim | null;
   /** Writes the decision about a claim. Returns false if the message has another owner now. */
-  writeEnd(claim: OwnClaim): Answer<boolean>;
+  writeEnd(claim: OwnClaim): ValueOrPromise<boolean>;
   /** Returns processors with an expired lease. They can claim nothing more. */
-  overdue(options: Parameters<StoreMethods["reclaim"]>[0]): Answer<readonly number[]>;
+  overdue(options: Parameters<StoreMethods["reclaim"]>[0]): ValueOrPromise<readonly number[]>;
   /** Returns some of the messages that these processors have in flight; an empty list means none. */
-  inFlight(owners: readonly number[]): Answer<readonly MessageRow[]>;
-  removeOverdue(owners: readonly number[]): Answer<void>;
+  inFlight(owners: readonly number[]): ValueOrPromise<readonly MessageRow[]>;
+  removeOverdue(owners: readonly number[]): ValueOrPromise<void>;
   /** Removes a processor that has no messages in flight. */
-  remove(owner: number): Answer<void>;
+  remove(owner: number): ValueOrPromise<void>;
 }
 
 /** The forwarding of dead letters: which are pending, which are being sent, and their errors. */
@@ -120,7 +122,7 @@ export interface LetterRows extends
    * Returns pending dead letters that this process may send now: first those that are being sent, last those that
    * failed, after their delay.
    */
-  pending(max: number, nowMs: number): Answer<readonly MessageRow[]>;
+  pending(max: number, nowMs: number): ValueOrPromise<readonly MessageRow[]>;
   /** Returns the last error of a pending dead letter, or else of the sink. */
   errorOf(row: MessageRow): string | null;
 }
@@ -131,7 +133,7 @@ export interface IngestRows extends RowCalls<"lastIngestedId" | "forgetIngested"
    * Stores messages of a topic after the message `last`. Returns false, without a change, if `last` is no longer the
    * last.
    */
-  add(topic: string, last: number, messages: readonly IngestedRow[], nowMs: number): Answer<boolean>;
+  add(topic: string, last: number, messages: readonly IngestedRow[], nowMs: number): ValueOrPromise<boolean>;
 }
 
 export interface IngestedRow extends NewRow, Pick<IngestMessage, "id"> {}
@@ -152,7 +154,7 @@ export interface RetryRows extends RowCalls<"reserveLog" | "disk" | "damageCount
   /** Converts a time of the store to the wall clock of this process. */
   toLocalMs(atMs: number): number;
   /** Returns why nothing can be written, or null. */
-  whyNotWritable(): Answer<string | null>;
+  whyNotWritable(): ValueOrPromise<string | null>;
   /** Returns why the disk has no room for this number of additional bytes, or null. */
   whyNoRoom(bytes: number): string | null;
 }

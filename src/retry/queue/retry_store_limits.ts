@@ -17,9 +17,9 @@ export const claimsMax = 256;
 /** Maximum size of the bodies in one claim, in bytes. The first body may be larger. */
 export const claimBytesMax = 32 << 20;
 /** Maximum number of rows in one transaction of an operator, so that other transactions do not wait for long. */
-export const changesMax = 1000;
+export const operatorChangesMax = 1000;
 /** Reserved bytes of the write-ahead log, so that tries can be recorded when the disk is full. */
-export const logBytes = 4 << 20;
+export const reservedLogBytes = 4 << 20;
 /**
  * Accepting messages leaves free space, so that messages can be tried and recorded. It is the smaller of
  * `freeBytesKept` and this share of the disk, but at least `freeBytesLeast`.
@@ -28,12 +28,12 @@ export const freeBytesKept = 16 << 20;
 export const freeShareKept = 0.05;
 export const freeBytesLeast = 8 << 20;
 /** Bytes that each message takes besides its content. */
-export const messageBytes = 1024;
+export const storedMessageOverheadBytes = 1024;
 /** When there is no room, pages are freed for this time in ms, `vacuumPages` in each transaction. */
 export const makeRoomMs = 500;
 export const vacuumPages = 256;
 /** How long a transaction waits for other processes, in ms. */
-export const busyMs = 30_000;
+export const databaseBusyTimeoutMs = 30_000;
 /** Delays in ms before a failed dead letter is sent again: the first and the longest. */
 export const forwardDelayMs = { first: 2000, max: 300_000 };
 

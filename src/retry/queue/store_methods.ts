@@ -30,7 +30,7 @@ export interface DueOptions {
   readonly nowMs: number;
 }
 
-export interface ClaimOrder extends DueOptions {
+export interface ClaimRequest extends DueOptions {
   readonly owner: number;
 }
 
@@ -112,7 +112,7 @@ export type StoreMethods = {
   /** Returns the number of processes whose lease has not ended: those that try messages now. */
   processorCount(boot: string, bootMs: number): number;
   /** Claims due messages, each under a new fencing number. Throws LOCK_LOST if the lease was given up. */
-  claim(order: ClaimOrder): Claim;
+  claim(order: ClaimRequest): Claim;
   /** Records the result of a try. Returns null, without a change, if the message has another owner now. */
   finish(report: TryReport): MessageLife | null;
 
@@ -139,13 +139,13 @@ export type StoreMethods = {
   redrive(number: number, filter: MessageConditions, max: number, nowMs: number): number;
   /** Counts the dead letters that a redrive would redrive now. */
   countRedrivable(filter: MessageConditions): number;
-  /** Purges up to `changesMax` dead letters. Returns their number; 0 means that none is left. */
+  /** Purges up to `operatorChangesMax` dead letters. Returns their number; 0 means that none is left. */
   purge(filter: MessageConditions, nowMs: number): number;
   setPaused(isPaused: boolean): void;
   isPaused(): boolean;
   /** Returns when the oldest waiting message was accepted, and the next due time. Null means that no message waits. */
   waitingTimes(): { readonly oldestMs: number | null; readonly nextMs: number | null };
-  /** Removes up to `changesMax` messages that ended before `beforeMs`. Returns their number. */
+  /** Removes up to `operatorChangesMax` messages that ended before `beforeMs`. Returns their number. */
   forget(beforeMs: number): number;
 
   /** Returns pending dead letters with their bodies. Dead letters that are being sent come first. */

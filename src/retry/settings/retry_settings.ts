@@ -2,10 +2,10 @@
 import { BatonError } from "../../base/errors.ts";
 import {
   flagSetting,
-  groupSettings,
-  insecureHelp,
+  insecureFlagHelp,
+  putSettingsIntoGroup,
+  sectionSettingDeclarer,
   setting,
-  settingsInSection,
   type SettingTable,
 } from "../../base/config/setting.ts";
 import {
@@ -13,13 +13,13 @@ import {
   durationType,
   integerType,
   listType,
+  type SettingValueType,
   sizeType,
   textType,
   toggleType,
-  type ValueType,
 } from "../../base/config/value_types.ts";
 
-const retry = settingsInSection("retry.");
+const retry = sectionSettingDeclarer("retry.");
 
 export const retryStoreSettings = {
   retryName: retry("name", textType("name"), { help: "name of the message store", default: "default" }),
@@ -46,7 +46,7 @@ export const retryStoreSettings = {
 } satisfies SettingTable;
 
 /** The size of a body, up to the largest that a store accepts. */
-const bodySizeType: ValueType<number> = {
+const bodySizeType: SettingValueType<number> = {
   ...sizeType(),
   parse(written) {
     const bytes = sizeType().parse(written);
@@ -55,7 +55,7 @@ const bodySizeType: ValueType<number> = {
   },
 };
 
-export const retryLimitSettings = groupSettings("limits", {
+export const retryLimitSettings = putSettingsIntoGroup("limits", {
   retryMaxMessages: retry("max_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "accept at most this many waiting, in-flight and dead messages; then exit 85",
     default: 1_000_000,
@@ -71,7 +71,7 @@ export const retryLimitSettings = groupSettings("limits", {
 }) satisfies SettingTable;
 
 /** Settings for the policy, which decides when a message is tried again and when it is given up. */
-export const retryPolicySettings = groupSettings("policy", {
+export const retryPolicySettings = putSettingsIntoGroup("policy", {
   retryPolicy: retry("policy", choiceType(["standard", "wso2"]), {
     basic: true,
     help:
@@ -134,7 +134,7 @@ export const retryPolicySettings = groupSettings("policy", {
 }) satisfies SettingTable;
 
 /** Settings for claiming and trying messages, for `run` and `serve`. */
-export const retryProcessorSettings = groupSettings("processing", {
+export const retryProcessorSettings = putSettingsIntoGroup("processing", {
   retryConcurrency: flagSetting("-j, --concurrency", integerType("count", { min: 1, max: 1024 }), {
     basic: true,
     help: "maximum number of tries at the same time",
@@ -178,7 +178,7 @@ export const retryProcessorSettings = groupSettings("processing", {
     help: "serve /healthz and /metrics (Prometheus) at this address by HTTP; :PORT means this machine only",
     unset: "nothing is served",
   }),
-  retryInsecure: retry("insecure", toggleType(), { group: "security", help: insecureHelp, default: false }),
+  retryInsecure: retry("insecure", toggleType(), { group: "security", help: insecureFlagHelp, default: false }),
   retryKeepDone: flagSetting("--keep-done", durationType(), {
     help: "how long the store keeps done messages, without their bodies, for show and ls",
     default: 7 * 86_400_000,
@@ -186,7 +186,7 @@ export const retryProcessorSettings = groupSettings("processing", {
 }) satisfies SettingTable;
 
 /** Settings for the redaction of dead letters that leave the store, and of the output of commands for operators. */
-export const retryRedactSettings = groupSettings("output", {
+export const retryRedactSettings = putSettingsIntoGroup("output", {
   retryRedact: retry("redact", choiceType(["secrets", "none"]), {
     help:
       "secrets: dead letters that leave the store, and output, have [redacted] instead of credentials: the headers " +
@@ -209,7 +209,7 @@ export const retryRedactSettings = groupSettings("output", {
 }) satisfies SettingTable;
 
 /** Settings for the limits of `serve` for simultaneous requests. */
-export const retryServeSettings = groupSettings("limits", {
+export const retryServeSettings = putSettingsIntoGroup("limits", {
   retryAnswerStored: retry("answer_stored", integerType("status", { min: 200, max: 599 }), {
     group: "main",
     help: "serve: status of the response to a request that was stored and will be tried again, such as 202",
@@ -236,7 +236,7 @@ export const retryServeSettings = groupSettings("limits", {
 }) satisfies SettingTable;
 
 /** Settings for topics as source and destination, for `run` and `serve`. The settings of the proxies are separate. */
-export const retryTopicSettings = groupSettings("processing", {
+export const retryTopicSettings = putSettingsIntoGroup("processing", {
   retryFromTopic: flagSetting("--from-topic", textType("topic"), {
     once: true,
     help: "move the messages of this publish/subscribe topic into the store, each once",

@@ -6,8 +6,8 @@ import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.
 import {
   type HttpRequestTarget,
   joinUrlPaths,
+  removeLoginFromUrl,
   splitRequestUrl,
-  urlWithoutLogin,
 } from "../../base/http/request_target.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
@@ -50,7 +50,7 @@ export function forwardedHeaders(headers: HttpHeaders): HttpHeaders {
  * request and may have a query.
  */
 export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): HttpRequestTarget {
-  const shown = urlWithoutLogin(url);
+  const shown = removeLoginFromUrl(url);
   let parsed: URL;
   try {
     parsed = new URL(url);

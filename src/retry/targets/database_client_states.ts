@@ -13,8 +13,8 @@ import type { Clock } from "../../base/support/clock.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import type { StoreDatabase } from "../queue/open_retry_store.ts";
 import { PostgresQueue } from "../queue/postgres/postgres_queue.ts";
-import { roleMs, TopicClientRole } from "../queue/postgres/postgres_topics.ts";
-import type { ClientStates, ClientWait } from "./topic_clients.ts";
+import { TopicClientRole, topicClientRoleMs } from "../queue/postgres/postgres_topics.ts";
+import type { ClientStates, TopicClientWait } from "./topic_clients.ts";
 
 /** Time in ms between two checks whether another process has given up the role. */
 const lookMs = 500;
@@ -49,7 +49,7 @@ export class DatabaseClientStates implements ClientStates {
     return this.#queue.key;
   }
 
-  async open(id: string, { waitMs, signal }: ClientWait): Promise<{ readonly state: ClientState } & Disposable> {
+  async open(id: string, { waitMs, signal }: TopicClientWait): Promise<{ readonly state: ClientState } & Disposable> {
     const role = new TopicClientRole(this.#queue, id);
     const session = await this.#take(role, id, { waitMs, signal });
     const folder = mkdtempSync(join(tmpdir(), "baton-topic-client-"));
@@ -61,7 +61,7 @@ export class DatabaseClientStates implements ClientStates {
       if (await role.take().catch(() => session) !== null && isOpen) renewLater();
     };
     const renewLater = () => {
-      cancel = this.#clock.startTimer(roleMs / 3, () => void renew());
+      cancel = this.#clock.startTimer(topicClientRoleMs / 3, () => void renew());
     };
     const close = () => {
       isOpen = false;
@@ -95,7 +95,7 @@ export class DatabaseClientStates implements ClientStates {
     await this.#queue.close();
   }
 
-  async #take(role: TopicClientRole, id: string, { waitMs, signal }: ClientWait): Promise<number> {
+  async #take(role: TopicClientRole, id: string, { waitMs, signal }: TopicClientWait): Promise<number> {
     const endMs = this.#clock.now() + waitMs;
     for (;;) {
       const session = await role.take().catch((error) => {

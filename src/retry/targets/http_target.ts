@@ -1,11 +1,11 @@
 /** Delivers messages to a backend by HTTP. The status of the response decides; its body is ignored. */
-import type { BackendResponse, HttpClient } from "../../base/http/http_client.ts";
+import type { HttpClient, HttpClientResponse } from "../../base/http/http_client.ts";
 import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
 import type { HttpRequestTarget } from "../../base/http/request_target.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult } from "./target.ts";
-import { isFollowed, outcomeOfStatus, type RetryRules } from "./outcome.ts";
+import { isRedirectionFollowed, outcomeOfStatus, type RetryRules } from "./outcome.ts";
 import { buildBackendRequest, parseRetryAfter } from "./backend_request.ts";
 
 /** How many bytes of a response are read, so that the backend can send a short response completely. */
@@ -38,7 +38,7 @@ export class HttpTarget implements Target {
       timeoutMs,
       signal: lease.lost,
       mayReuse: true,
-      mayFollow: (status) => isFollowed(status, rules, follow),
+      mayFollow: (status) => isRedirectionFollowed(status, rules, follow),
     });
     if (result.kind === "responded") {
       await drainBody(result);
@@ -55,7 +55,7 @@ export class HttpTarget implements Target {
   }
 }
 
-function resultOfStatus({ status, headers, how }: BackendResponse, rules: RetryRules): TryResult {
+function resultOfStatus({ status, headers, how }: HttpClientResponse, rules: RetryRules): TryResult {
   const outcome = outcomeOfStatus(status, rules);
   if (outcome === "done") return tryResult("done", null, true);
   return tryResult(outcome, how, outcome === "final", readRetryAfter(headers));
@@ -70,7 +70,7 @@ export function readRetryAfter(headers: HttpHeaders): number | null {
  * Reads a short response to its end and abandons a long one. An interrupted body does not matter, because the status
  * has already arrived.
  */
-async function drainBody({ body, done }: BackendResponse): Promise<void> {
+async function drainBody({ body, done }: HttpClientResponse): Promise<void> {
   let bytes = 0;
   try {
     for await (const chunk of body) if ((bytes += chunk.byteLength) > responseBytesMax) break;

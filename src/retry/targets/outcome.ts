@@ -1,17 +1,17 @@
 /** Decides the outcome of exit codes and HTTP statuses: done, retry or final. */
 import { BatonError } from "../../base/errors.ts";
-import { optInRedirections, sameMethodRedirections } from "../../base/http/redirection.ts";
+import { optInRedirectStatuses, sameMethodRedirectStatuses } from "../../base/http/redirection.ts";
 import type { TryEnd } from "../queue/message_life.ts";
 
-export interface CodeRange {
+export interface ExitOrStatusRange {
   readonly first: number;
   readonly last: number;
 }
 
 /** Codes that the user configured. They override the defaults, and `noRetryOn` overrides `retryOn`. */
 export interface RetryRules {
-  readonly retryOn: readonly CodeRange[];
-  readonly noRetryOn: readonly CodeRange[];
+  readonly retryOn: readonly ExitOrStatusRange[];
+  readonly noRetryOn: readonly ExitOrStatusRange[];
 }
 
 /**
@@ -46,30 +46,31 @@ export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outc
  * Returns whether a redirection is followed; null means that the user has configured its status, so it is not. `follow`
  * is --follow.
  */
-export function isFollowed(status: number, rules: RetryRules, follow: boolean): boolean | null {
-  if (!sameMethodRedirections.has(status) && !optInRedirections.has(status)) return false;
-  return ruledOutcome(status, rules) === null ? follow || sameMethodRedirections.has(status) : null;
+export function isRedirectionFollowed(status: number, rules: RetryRules, follow: boolean): boolean | null {
+  if (!sameMethodRedirectStatuses.has(status) && !optInRedirectStatuses.has(status)) return false;
+  return ruledOutcome(status, rules) === null ? follow || sameMethodRedirectStatuses.has(status) : null;
 }
 
 function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryEnd["outcome"] | null {
-  const isIn = (ranges: readonly CodeRange[]) => ranges.some(({ first, last }) => code >= first && code <= last);
+  const isIn = (ranges: readonly ExitOrStatusRange[]) =>
+    ranges.some(({ first, last }) => code >= first && code <= last);
   if (isIn(noRetryOn)) return "final";
   return isIn(retryOn) ? "retry" : null;
 }
 
 /** Meanings that codes can have: exit codes of commands, or statuses of responses. */
-export interface CodeKinds {
+export interface ExitOrStatusKinds {
   readonly exits: boolean;
   readonly statuses: boolean;
 }
 
-export const anyCodes: CodeKinds = { exits: true, statuses: true };
+export const anyExitOrStatus: ExitOrStatusKinds = { exits: true, statuses: true };
 
 /** Parses `404`, `500-599` and `5xx`. Throws USAGE also for codes without effect, because success is never retried. */
-export function parseCodes(
+export function parseExitsAndStatuses(
   texts: readonly string[],
-  { exits, statuses }: CodeKinds = anyCodes,
-): CodeRange[] {
+  { exits, statuses }: ExitOrStatusKinds = anyExitOrStatus,
+): ExitOrStatusRange[] {
   return texts.map((text) => {
     const group = /^([1-5])xx$/.exec(text);
     const match = /^(\d{1,3})(?:-(\d{1,3}))?$/.exec(text);

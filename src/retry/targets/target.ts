@@ -26,7 +26,7 @@ export type TryResult =
   | { readonly kind: "breach"; readonly error: BatonError };
 
 /** Returns a target that delivers each message by the command, or to the URL, that was stored with it. */
-export function ownTarget(commands: Target, requests: Target): Target {
+export function perMessageTarget(commands: Target, requests: Target): Target {
   const hasUrl = ({ head }: ClaimedMessage) => head.kind === "http" && head.origin !== undefined;
   return {
     deliver: (message, lease) => (hasUrl(message) ? requests : commands).deliver(message, lease),

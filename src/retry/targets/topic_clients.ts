@@ -21,7 +21,7 @@ export interface OpenTopicClient extends Disposable {
   readonly client: PubsubClientSession;
 }
 
-export interface ClientWait {
+export interface TopicClientWait {
   /** Time in ms to wait while another process of the store uses the client. */
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -34,7 +34,7 @@ export interface ClientStates extends AsyncDisposable {
    * Opens the state of a client. Rejects with LOCK_BUSY while another process of the store uses this client. The
    * disposal of the result closes the state.
    */
-  open(id: string, wait: ClientWait): Promise<{ readonly state: ClientState } & Disposable>;
+  open(id: string, wait: TopicClientWait): Promise<{ readonly state: ClientState } & Disposable>;
 }
 
 export interface TopicClientsOptions extends Omit<PubsubRequesterOptions, "clock"> {
@@ -57,7 +57,7 @@ export class TopicClients implements AsyncDisposable {
   }
 
   /** Opens a client. Rejects with LOCK_BUSY while another process of the store uses it. */
-  async open(role: TopicRole, wait: ClientWait): Promise<OpenTopicClient> {
+  async open(role: TopicRole, wait: TopicClientWait): Promise<OpenTopicClient> {
     const open = await this.#states.open(`${this.#clientId}${role}`, wait);
     return {
       client: new PubsubClientSession(open.state, this.#requester),
@@ -89,7 +89,7 @@ export class FolderClientStates implements ClientStates {
     return new FolderClientStates(folder, await store.read("storeName"));
   }
 
-  async open(id: string, { waitMs, signal }: ClientWait): Promise<{ readonly state: ClientState } & Disposable> {
+  async open(id: string, { waitMs, signal }: TopicClientWait): Promise<{ readonly state: ClientState } & Disposable> {
     const state = await ClientState.open(this.#folder, id, { waitMs, clock: systemClock(), signal });
     return { state, [Symbol.dispose]: () => state[Symbol.dispose]() };
   }
@@ -98,6 +98,6 @@ export class FolderClientStates implements ClientStates {
 }
 
 /** Returns whether `error` means that another process of the store uses the client. */
-export function isClientBusy(error: unknown): boolean {
+export function isTopicClientBusyError(error: unknown): boolean {
   return error instanceof BatonError && error.code === "LOCK_BUSY";
 }

@@ -5,7 +5,7 @@
 import { BatonError } from "../../base/errors.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import type { PubsubRequestOutcome } from "../../pubsub/client/requester.ts";
-import { checkTimeoutMs } from "../check_destination.ts";
+import { destinationCheckTimeoutMs } from "../check_destination.ts";
 
 export class TopicPutter {
   readonly topic: string;
@@ -39,7 +39,7 @@ export class TopicPutter {
     let subscribers: number;
     try {
       // The request ends before the check does, because its error says why there was no response.
-      const withinMs = checkTimeoutMs * 0.9;
+      const withinMs = destinationCheckTimeoutMs * 0.9;
       ({ subscribers = 0 } = await this.#client.info(topic, { signal, withinMs }));
     } catch (error) {
       if (!(error instanceof BatonError) || error.code !== "NOT_SUBSCRIBED") throw error;

@@ -7,7 +7,7 @@ import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { checkDestination } from "../check_destination.ts";
 import type { Log } from "../../base/support/log.ts";
 import { type Target, type TryResult, tryResult } from "./target.ts";
-import { isClientBusy, type OpenTopicClient, type TopicClients } from "./topic_clients.ts";
+import { isTopicClientBusyError, type OpenTopicClient, type TopicClients } from "./topic_clients.ts";
 import { TopicPutter } from "./topic_putter.ts";
 
 /**
@@ -80,7 +80,7 @@ async function openClient(
   try {
     return await clients.open("", { waitMs: busyNoticeMs });
   } catch (error) {
-    if (!waits || !isClientBusy(error)) throw error;
+    if (!waits || !isTopicClientBusyError(error)) throw error;
     log("info", "target_busy", "another processor of this store puts messages into topics; waiting until it ends");
     return await clients.open("", { waitMs: Infinity });
   }

@@ -82,9 +82,9 @@ async function storesOf(call: StoresCall): Promise<StoreLocation[]> {
     const beside = values.retryStore === undefined ? foldersIn(parent) : [basename(configured.folder)];
     const names = beside.filter((name) => existsSync(join(parent, name)));
     if (names.length === 0) return [];
-    const { databaseName } = await import("../queue/sqlite/retry_database.ts");
+    const { retryDatabaseFileName } = await import("../queue/sqlite/retry_database.ts");
     return names.map((name) => ({ name, folder: join(parent, name) }))
-      .filter(({ folder }) => existsSync(join(folder, databaseName)))
+      .filter(({ folder }) => existsSync(join(folder, retryDatabaseFileName)))
       .map(({ name, folder }) => ({
         name: values.retryStore === undefined ? name : configured.name,
         folder,

@@ -1,6 +1,6 @@
 /** Makes the rows that list message stores. */
 import type { StoreRow } from "../../base/rows/store_row.ts";
-import { instantOrNull } from "../dead_letters/dead_letter_record.ts";
+import { formatUtcTimeOrNull } from "../dead_letters/dead_letter_record.ts";
 import type { StoreLocation } from "../queue/open_retry_store.ts";
 import { countRunningProcessors } from "../queue/machine_boot.ts";
 import type { CommandStore } from "../queue/store_methods.ts";
@@ -17,8 +17,8 @@ export async function readStoreRow(store: CommandStore, { name, where }: StoreLo
     folder: where,
     paused,
     states: { ...totals },
-    oldest: instantOrNull(oldestMs),
-    next: instantOrNull(nextMs),
+    oldest: formatUtcTimeOrNull(oldestMs),
+    next: formatUtcTimeOrNull(nextMs),
     processors,
     dead_letters: { pending: backlog.count, error: backlog.error },
     disk: { used_bytes: usedBytes, free_bytes: freeBytes },

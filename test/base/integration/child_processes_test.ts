@@ -2,15 +2,15 @@
 import { expect, spyOn, test } from "bun:test";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import {
+  checkFirstThreadHasChild,
   jobCookieEnvironment,
   listChildProcesses,
   listDescendantProcesses,
   listProcesses,
-  noteChildStarted,
   readProcess,
 } from "../../../src/base/process/proc/process_table.ts";
 import { JobProcesses } from "../../../src/base/process/proc/job_processes.ts";
-import { KnownProcesses } from "../../../src/base/process/proc/known_processes.ts";
+import { JobProcessFinder } from "../../../src/base/process/proc/known_processes.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { eventually } from "../../support/eventually.ts";
 
@@ -83,7 +83,7 @@ test("once a child has told, the look at the first thread alone finds all childr
   const libc = await loadLibc();
   if (libc?.becomeSubreaper() !== true) throw new Error("this system adopts no orphans");
   const child = Bun.spawn(["sh", "-c", "sleep 1000 >/dev/null & echo $!"], { stdout: "pipe" });
-  noteChildStarted(child.pid);
+  checkFirstThreadHasChild(child.pid);
   expect(listChildProcesses(process.pid)).toContain(child.pid);
   const orphan = Number(await new Response(child.stdout).text());
   await child.exited;
@@ -96,7 +96,7 @@ test("once a child has told, the look at the first thread alone finds all childr
 
 test("a command that was on its way to its program at one look is found at the next", async () => {
   const cookie = newGuid();
-  const known = new KnownProcesses(cookie, null);
+  const known = new JobProcessFinder(cookie, null);
   const words = Object.entries(jobCookieEnvironment(cookie, undefined)).map(([name, value]) => `${name}=${value}`);
   const child = Bun.spawn(["sh", "-c", 'read go; exec env "$@" sleep 1000', "sh", ...words], { stdin: "pipe" });
   expect(known.findCertain()).toMatchObject({ alive: [], isCertain: true });
@@ -115,7 +115,7 @@ test("a process is found behind a thousand dead ones, which are then reaped", as
   const script =
     "i=0; while [ $i -lt 1000 ]; do sh -c ': &'; i=$((i + 1)); done; sh -c 'sleep 1000 >/dev/null & echo $!'";
   const child = Bun.spawn(["sh", "-c", script], { stdout: "pipe" });
-  noteChildStarted(child.pid);
+  checkFirstThreadHasChild(child.pid);
   const orphan = Number(await new Response(child.stdout).text());
   await child.exited;
   expect(readProcess(orphan)?.dead).toBe(false);

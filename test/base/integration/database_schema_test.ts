@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type DatabaseAddress, parseDatabaseUrl } from "../../../src/base/postgres/database_address.ts";
 import {
   isReplicationSynchronous,
-  readDatabaseFacts,
+  readDatabaseSafetyFacts,
   requireSafeDatabase,
 } from "../../../src/base/postgres/database_checks.ts";
 import {
@@ -107,7 +107,7 @@ describeWithPeer("postgres", "the schema of a shared store", () => {
     await expect(required(blind)).rejects.toThrow(/is in another cluster/); // every role may read it
     await server.sql("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC");
     await required(blind);
-    const facts = await connected(blind, readDatabaseFacts);
+    const facts = await connected(blind, readDatabaseSafetyFacts);
     await server.sql("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC");
     expect(facts.systemId).toBeNull();
     expect(requireSafeDatabase(blind, facts, { requiresSync: false })).toContainEqual(
@@ -131,13 +131,13 @@ describeWithPeer("postgres", "the schema of a shared store", () => {
 
   test("a database is judged by its own settings, also by those of the role", async () => {
     const address = addressOf("baton");
-    const facts = await connected(address, readDatabaseFacts);
+    const facts = await connected(address, readDatabaseSafetyFacts);
     expect([isReplicationSynchronous(facts), facts.timeline, facts.standbys]).toEqual([false, 1, []]);
     expect(requireSafeDatabase(address, facts, { requiresSync: false })).toEqual([
       "there is no standby: acknowledged messages are lost with the disk of the database",
     ]);
     await server.sql("ALTER ROLE baton SET synchronous_commit = off");
-    const lowered = await connected(address, readDatabaseFacts);
+    const lowered = await connected(address, readDatabaseSafetyFacts);
     await server.sql("ALTER ROLE baton RESET synchronous_commit");
     expect(() => requireSafeDatabase(address, lowered, { requiresSync: false })).toThrow(
       /synchronous_commit is off for this role/,
@@ -153,7 +153,7 @@ describeWithPeer("postgres", "a database with a standby", () => {
       const address = parseDatabaseUrl(server.url, { mayHavePassword: false, env: {} });
       const connection = await connectToPrimary(address, options);
       try {
-        return await readDatabaseFacts(connection);
+        return await readDatabaseSafetyFacts(connection);
       } finally {
         connection.close();
       }

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import process from "node:process";
 import { jobCookieEnvironment, listChildProcesses, readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { guardChildLine, guardSessionLine, guardWatchLine } from "../../../src/base/process/guard/guard_state.ts";
-import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { encodeSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
@@ -23,8 +23,8 @@ let own: ZooKeeperConnectOptions;
 let zk: ZooKeeper;
 beforeAll(async () => {
   server = await keeper.start();
-  own = { servers: parseServers(server.servers), sessionTimeoutMs: 60_000 };
-  zk = await connect(own);
+  own = { servers: parseZooKeeperServers(server.servers), sessionTimeoutMs: 60_000 };
+  zk = await connectToZooKeeper(own);
 });
 afterAll(async () => {
   await zk.close();
@@ -108,7 +108,7 @@ const isThere = async (path: string) => await zk.exists(path) !== null;
 
 test("of a dead owner it ends the session; of one that lives it kills the job and leaves the session", async () => {
   for (const isKilled of [false, true]) {
-    const mine = await connect(own);
+    const mine = await connectToZooKeeper(own);
     const { path } = await mine.create("/mine-", new Uint8Array(0), { mode: "ephemeralSequential" });
     await using owner = new Owner();
     const guard = await owner.guard();
@@ -129,7 +129,7 @@ test.skipIf(!canBeOthers("whether a process that the guard may not kill keeps th
   "while a process lives that it may not kill, it keeps the session alive, and then leaves",
   async () => {
     const short = { ...own, sessionTimeoutMs: 4000 };
-    await using mine = await connect(short);
+    await using mine = await connectToZooKeeper(short);
     const { path } = await mine.create("/mine-", new Uint8Array(0), { mode: "ephemeralSequential" });
     await using owner = new Owner(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
     const guard = await owner.guard();

@@ -1,7 +1,7 @@
 /** What is printed of errors that baton does not throw itself. */
 import { expect, test } from "bun:test";
 import { readFileSync, renameSync } from "node:fs";
-import { BatonError, errorReason } from "../../../src/base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../../src/base/errors.ts";
 
 test.each(
   [
@@ -17,6 +17,6 @@ test.each(
   try {
     fails();
   } catch (error) {
-    expect(errorReason(error)).toBe(reason);
+    expect(systemCallErrorReason(error)).toBe(reason);
   }
 });

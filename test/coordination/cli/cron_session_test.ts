@@ -14,8 +14,8 @@ import { formatTickState, tickSchedulesFolder } from "../../../src/coordination/
 import { Schedule } from "../../../src/base/schedule/schedule.ts";
 import { findHomeFolder } from "../../../src/base/support/home_folder.ts";
 import { openAcl } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 
 setDefaultTimeout(60_000);
 
@@ -106,7 +106,10 @@ for (const kind of backends) {
       const unchanged = await session.run('"$baton" cron reset wound');
       expect(unchanged).toMatchObject({ code: 1, stdout: "" });
       expect(unchanged.stderr).toContain("which is not in the future: nothing was changed");
-      await using zk = await connect({ servers: parseServers(session.backend.servers), connectTimeoutMs: 10_000 });
+      await using zk = await connectToZooKeeper({
+        servers: parseZooKeeperServers(session.backend.servers),
+        connectTimeoutMs: 10_000,
+      });
       const [id] = (await zk.getChildren("/baton/ticks/wound")).children;
       const path = `/baton/ticks/wound/${id}`;
       const { data, stat } = await zk.getData(path);
@@ -157,7 +160,10 @@ for (const kind of backends) {
       const time = new Date(tickMs);
       const schedule = new Schedule(`${time.getUTCMinutes()} ${time.getUTCHours()} * * *`, "UTC");
       const path = `${tickSchedulesFolder(name)}/${schedule.id}`;
-      await using zk = await connect({ servers: parseServers(session.backend.servers), connectTimeoutMs: 10_000 });
+      await using zk = await connectToZooKeeper({
+        servers: parseZooKeeperServers(session.backend.servers),
+        connectTimeoutMs: 10_000,
+      });
       await createParentNodes(zk, path, openAcl);
       const progress = { uptoMs: tickMs - 3_000_000, open, retry: null };
       const data = formatTickState({

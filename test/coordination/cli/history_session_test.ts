@@ -1,9 +1,9 @@
 /** Holds that are recorded with --history, and `baton history`, on the keeper and on ZooKeeper. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { historyNodePath, readHistoryHead } from "../../../src/coordination/history/history_log.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { historyNodePath, readHistoryNode } from "../../../src/coordination/history/history_log.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
 import { backends, describeBackend, zooKeeperEnsemble } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";
@@ -223,8 +223,8 @@ for (const kind of backends) {
       });
       service.child.kill("SIGTERM");
       expect((await service.ended).code).toBe(0);
-      await using zk = await connect({ servers: parseServers(session.backend.servers) });
-      expect((await readHistoryHead(zk, historyNodePath("limited"))).maxAgeMs).toBe(90 * 86_400_000);
+      await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(session.backend.servers) });
+      expect((await readHistoryNode(zk, historyNodePath("limited"))).maxAgeMs).toBe(90 * 86_400_000);
     });
   });
 }

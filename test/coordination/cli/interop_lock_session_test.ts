@@ -252,9 +252,12 @@ function onBackend(backend: Backend): void {
 
       test("Curator's Revoker asks a holder for its lock: the job is stopped, exit 80", async () => {
         const holder = await hold("curator", "/alone/revoked");
-        const { connect } = await import("../../../src/protocols/zookeeper/zookeeper_client.ts");
-        const { parseServers } = await import("../../../src/protocols/zookeeper/hosts.ts");
-        await using zk = await connect({ servers: parseServers(server.servers), sessionTimeoutMs: 10_000 });
+        const { connectToZooKeeper } = await import("../../../src/protocols/zookeeper/zookeeper_client.ts");
+        const { parseZooKeeperServers } = await import("../../../src/protocols/zookeeper/hosts.ts");
+        await using zk = await connectToZooKeeper({
+          servers: parseZooKeeperServers(server.servers),
+          sessionTimeoutMs: 10_000,
+        });
         const [child] = (await zk.getChildren("/alone/revoked")).children;
         await zk.setData(`/alone/revoked/${child}`, new TextEncoder().encode("__REVOKE__"), -1);
         const ended = await holder.ended;

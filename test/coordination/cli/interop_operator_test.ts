@@ -3,9 +3,9 @@
  * them.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -26,7 +26,7 @@ for (const kind of backends) {
     let client: ZooKeeper;
     beforeAll(async () => {
       server = await kind.start({ sessionTimeoutMinMs: 2000 });
-      client = await connect({ servers: parseServers(server.servers), sessionTimeoutMs: 10_000 });
+      client = await connectToZooKeeper({ servers: parseZooKeeperServers(server.servers), sessionTimeoutMs: 10_000 });
       session = new BatonSession({ BATON_SERVERS: server.servers, BATON_SESSION_TIMEOUT: "2s" });
     }, 60_000);
     afterAll(async () => {

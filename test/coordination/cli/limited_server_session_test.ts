@@ -3,9 +3,9 @@
  * resume a session. Plain nodes stand in for containers, and nothing that should go stays.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { servePage } from "../../support/ui_page.ts";
@@ -21,7 +21,10 @@ describe.each(kinds)("%s", (kind) => {
   beforeAll(async () => {
     server = await LimitedServer.start(kind, { sessionTimeoutMinMs: 2000 });
     session = new BatonSession({ BATON_SERVERS: server.servers, BATON_SESSION_TIMEOUT: "4s" });
-    keeper = await connect({ servers: parseServers(server.keeper.servers), sessionTimeoutMs: 10_000 });
+    keeper = await connectToZooKeeper({
+      servers: parseZooKeeperServers(server.keeper.servers),
+      sessionTimeoutMs: 10_000,
+    });
   });
   afterAll(async () => {
     await session[Symbol.asyncDispose]();

@@ -1,7 +1,7 @@
 /** `baton lock --tick` as the crontabs of several hosts call it, on the keeper and on ZooKeeper. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";
@@ -151,7 +151,7 @@ for (const kind of backends) {
 
     test("history and explain show a schedule whose time zone this machine does not know, and say so", async () => {
       expect(await call("mars", "", "true")).toMatchObject({ code: 0 });
-      await using zk = await connect({ servers: parseServers(session.backend.servers) });
+      await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(session.backend.servers) });
       const folder = "/baton/ticks/mars";
       const [id = ""] = (await zk.getChildren(folder)).children;
       const { data } = await zk.getData(`${folder}/${id}`);

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { type RunningBackend, zooKeeper } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { CertificateAuthority, type Issued } from "../../support/certificate_authority.ts";
@@ -56,7 +56,7 @@ describeWithPeer("zookeeper", "a real ZooKeeper with TLS and SASL", () => {
       superDigest: `super:${createHash("sha1").update("super:sees all").digest("base64")}`,
     });
     const auth = [{ scheme: "digest", credentials: "super:sees all" }];
-    admin = await connect({ servers: parseServers(backend.servers), auth });
+    admin = await connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers), auth });
   });
   afterAll(async () => {
     await admin?.close();

@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { enterBarrier, type EnterBarrierOptions } from "../../../src/coordination/barrier/enter_barrier.ts";
 import { liftGate, setGate, waitGate } from "../../../src/coordination/barrier/barrier_gate.ts";
 import type { BarrierMembership } from "../../../src/coordination/barrier/barrier_membership.ts";
-import { parseParticipantNodes } from "../../../src/coordination/barrier/barrier_state.ts";
+import { parseBarrierParticipantNodes } from "../../../src/coordination/barrier/barrier_state.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { LockCrew } from "../../support/lock_crew.ts";
@@ -19,7 +19,9 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
     const enter = (crew: LockCrew, zk: ZooKeeper, options: Partial<EnterBarrierOptions> = {}) =>
       enterBarrier(zk, "b", { parties: 3, root: crew.root, info, ...options });
     const present = async (crew: LockCrew, zk: ZooKeeper) =>
-      parseParticipantNodes((await zk.getChildren(`${crew.root}/barriers/b`).catch(() => ({ children: [] }))).children)
+      parseBarrierParticipantNodes(
+        (await zk.getChildren(`${crew.root}/barriers/b`).catch(() => ({ children: [] }))).children,
+      )
         .length;
     const there = (crew: LockCrew, zk: ZooKeeper, count: number) =>
       eventually(async () => await present(crew, zk) === count, { what: `${count} parties to be there` });

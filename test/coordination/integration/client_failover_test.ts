@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { formatAddress } from "../../../src/base/sockets/connection.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -30,7 +30,13 @@ describeBackend(zooKeeperEnsemble, () => {
   afterAll(() => backend.close());
 
   const open = (servers: string, options: Partial<ZooKeeperConnectOptions> = {}): Promise<ZooKeeper> =>
-    connect({ servers: parseServers(servers), sessionTimeoutMs: T, connectTimeoutMs: 20_000, clock, ...options });
+    connectToZooKeeper({
+      servers: parseZooKeeperServers(servers),
+      sessionTimeoutMs: T,
+      connectTimeoutMs: 20_000,
+      clock,
+      ...options,
+    });
 
   /** A client that is at the first of the nodes, and may go to the others. */
   async function openAt(first: ServerNode, sessionTimeoutMs = T): Promise<{ zk: ZooKeeper; proxy: ChaosProxy }> {

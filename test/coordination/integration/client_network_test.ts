@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { backends, describeBackend, type RunningBackend, type ServerNode } from "../../support/backends.ts";
@@ -21,7 +21,7 @@ for (const kind of backends) {
     afterAll(() => backend.close());
 
     const open = (servers: string, options: Partial<ZooKeeperConnectOptions> = {}): Promise<ZooKeeper> =>
-      connect({ servers: parseServers(servers), sessionTimeoutMs: T, clock, ...options });
+      connectToZooKeeper({ servers: parseZooKeeperServers(servers), sessionTimeoutMs: T, clock, ...options });
     const proxied = async () => {
       const proxy = await ChaosProxy.start((backend.nodes[0] as ServerNode).address);
       return { proxy, [Symbol.asyncDispose]: () => proxy.close() };

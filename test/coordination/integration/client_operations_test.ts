@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { ZooKeeperError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -19,7 +19,7 @@ for (const kind of backends) {
     afterAll(() => backend.close());
 
     const open = (options: Partial<ZooKeeperConnectOptions> = {}): Promise<ZooKeeper> =>
-      connect({ servers: parseServers(backend.servers), sessionTimeoutMs: 10_000, ...options });
+      connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers), sessionTimeoutMs: 10_000, ...options });
     const newRoot = async (zk: ZooKeeper): Promise<string> =>
       (await zk.create(`/client-operations-${++roots}`, nothing)).path;
 
@@ -39,7 +39,7 @@ for (const kind of backends) {
     test("a recursive watch reports every change below its path, also inside a chroot, up to the next connection", async () => {
       await using other = await open();
       const root = await newRoot(other);
-      await using zk = await open({ servers: parseServers(`${backend.servers}${root}`) });
+      await using zk = await open({ servers: parseZooKeeperServers(`${backend.servers}${root}`) });
       const events: string[] = [];
       const watch = ({ type, path }: WatchEvent) => void events.push(`${type} ${path}`);
       const seen = async (...expected: string[]) => {
@@ -61,7 +61,7 @@ for (const kind of backends) {
     test("data of several nodes is read by one request, each node by itself", async () => {
       await using other = await open();
       const root = await newRoot(other);
-      await using zk = await open({ servers: parseServers(`${backend.servers}${root}`) });
+      await using zk = await open({ servers: parseZooKeeperServers(`${backend.servers}${root}`) });
       await zk.create("/a", bytes("one"));
       await zk.create("/b", nothing);
       const found = await zk.getDataOfAll?.(["/a", "/none", "/b"]) ?? [];
@@ -172,7 +172,7 @@ for (const kind of backends) {
     test("a chroot is put before every path and taken off every answer", async () => {
       await using outside = await open();
       const root = await newRoot(outside);
-      await using zk = await open({ servers: parseServers(`${tcpServers(backend)}${root}`) });
+      await using zk = await open({ servers: parseZooKeeperServers(`${tcpServers(backend)}${root}`) });
       const events: WatchEvent[] = [];
       await zk.getChildren("/", { watch: (event) => events.push(event) });
       expect((await zk.create("/n-", nothing, { mode: "persistentSequential" })).path).toBe("/n-0000000000");
@@ -186,7 +186,7 @@ for (const kind of backends) {
     test("a chroot that nobody has used yet is made with the first node in it", async () => {
       await using outside = await open();
       const root = await newRoot(outside);
-      await using zk = await open({ servers: parseServers(`${tcpServers(backend)}${root}/deep/er`) });
+      await using zk = await open({ servers: parseZooKeeperServers(`${tcpServers(backend)}${root}/deep/er`) });
       expect(await zk.exists("/")).toBeNull();
       await expect(zk.create("/a/b", nothing)).rejects.toHaveProperty("reason", "NONODE");
       expect((await outside.getChildren(root)).children).toEqual([]);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { formatAddress } from "../../../src/base/sockets/connection.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { describeBackend, type ServerNode, zooKeeperEnsemble } from "../../support/backends.ts";
@@ -22,11 +22,12 @@ describeBackend(zooKeeperEnsemble, () => {
     stack.defer(() => ensemble.close());
     const leader = await ensemble.leader();
     const [follower, other] = ensemble.nodes.filter((node) => node !== leader) as [ServerNode, ServerNode];
-    const at = (...nodes: ServerNode[]) => parseServers(nodes.map(({ address }) => formatAddress(address)).join(","));
-    const holder = stack.use(await connect({ servers: at(follower), sessionTimeoutMs: T }));
-    const observer = stack.use(await connect({ servers: at(leader, other), sessionTimeoutMs: 30_000 }));
+    const at = (...nodes: ServerNode[]) =>
+      parseZooKeeperServers(nodes.map(({ address }) => formatAddress(address)).join(","));
+    const holder = stack.use(await connectToZooKeeper({ servers: at(follower), sessionTimeoutMs: T }));
+    const observer = stack.use(await connectToZooKeeper({ servers: at(leader, other), sessionTimeoutMs: 30_000 }));
 
-    const unguarded = stack.use(await connect({ servers: at(follower), sessionTimeoutMs: T }));
+    const unguarded = stack.use(await connectToZooKeeper({ servers: at(follower), sessionTimeoutMs: T }));
     holder.session.guard();
     await holder.create("/held", nothing, { mode: "ephemeral" });
     const startEndMs = holder.session.leaseEndMs();

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { encodeSessionHandle, endSession } from "../../../src/protocols/zookeeper/end_session.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { encodeSessionHandle, endSessionOfDeadProcess } from "../../../src/protocols/zookeeper/end_session.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import type { Address } from "../../../src/base/sockets/connection.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -52,7 +52,7 @@ describeBackend(zooKeeper, () => {
   });
 
   const open = (servers: string, options: Partial<ZooKeeperConnectOptions>): Promise<ZooKeeper> =>
-    connect({ servers: parseServers(servers), connectTimeoutMs: 1500, ...options });
+    connectToZooKeeper({ servers: parseZooKeeperServers(servers), connectTimeoutMs: 1500, ...options });
 
   test(
     "another process ends a session over TLS with a client certificate, or after SASL, by what is in its handle",
@@ -65,8 +65,8 @@ describeBackend(zooKeeper, () => {
         const zk = await open(servers, options);
         await using other = await open(servers, options);
         const { path } = await zk.create("/ended-", nothing, { mode: "ephemeralSequential" });
-        const handle = encodeSessionHandle({ servers: parseServers(servers), ...options }, zk.session);
-        expect(await endSession(handle, { clock: systemClock(), limitMs: 10_000 })).toBe(true);
+        const handle = encodeSessionHandle({ servers: parseZooKeeperServers(servers), ...options }, zk.session);
+        expect(await endSessionOfDeadProcess(handle, { clock: systemClock(), limitMs: 10_000 })).toBe(true);
         await other.sync("/");
         expect(await other.exists(path)).toBeNull();
         await zk.close();

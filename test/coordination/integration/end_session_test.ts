@@ -1,8 +1,8 @@
 /** A session that is ended by another process than its own, on every implementation of the servers. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { encodeSessionHandle, endSession } from "../../../src/protocols/zookeeper/end_session.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { encodeSessionHandle, endSessionOfDeadProcess } from "../../../src/protocols/zookeeper/end_session.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import {
   backends,
@@ -20,7 +20,7 @@ setDefaultTimeout(60_000);
 const nothing = new Uint8Array(0);
 const clock = systemClock();
 const options = (servers: string, more: Partial<ZooKeeperConnectOptions> = {}): ZooKeeperConnectOptions => ({
-  servers: parseServers(servers),
+  servers: parseZooKeeperServers(servers),
   sessionTimeoutMs: 60_000,
   ...more,
 });
@@ -33,30 +33,30 @@ for (const backend of [...backends, zooKeeperEnsemble]) {
 
     test("what it had is gone when the call is back, and the session has expired for its own client", async () => {
       const own = options(server.servers);
-      const zk = await connect(own);
-      await using other = await connect(own);
+      const zk = await connectToZooKeeper(own);
+      await using other = await connectToZooKeeper(own);
       const { path } = await zk.create("/mine-", nothing, { mode: "ephemeralSequential" });
       const handle = encodeSessionHandle(own, zk.session);
-      expect(await endSession(handle, { clock, limitMs: 10_000 })).toBe(true);
+      expect(await endSessionOfDeadProcess(handle, { clock, limitMs: 10_000 })).toBe(true);
       await other.sync("/");
       expect(await other.exists(path)).toBeNull();
       // At its next sign of life: it may have come back for the moment before the end. A server that leaves its
       // connection open and does not answer is left after a third of the session timeout, 20 s.
       await eventually(() => zk.session.ended.aborted, { withinMs: 45_000 });
-      expect(await endSession(handle, { clock, limitMs: 10_000 })).toBe(true); // it has ended already
+      expect(await endSessionOfDeadProcess(handle, { clock, limitMs: 10_000 })).toBe(true); // it has ended already
       await zk.close();
     });
 
     test("no other session is touched, also not with a password that is wrong", async () => {
       const own = options(server.servers);
-      await using zk = await connect(own);
+      await using zk = await connectToZooKeeper(own);
       const { path } = await zk.create("/mine-", nothing, { mode: "ephemeralSequential" });
       const wrong = encodeSessionHandle(own, {
         id: zk.session.id,
         timeoutMs: 10_000,
         password: new Uint8Array(16).fill(7),
       });
-      await endSession(wrong, { clock, limitMs: 10_000 });
+      await endSessionOfDeadProcess(wrong, { clock, limitMs: 10_000 });
       // A real server cuts the session's connection off before it looks at the password.
       await eventually(async () => await zk.exists(path) !== null);
     });
@@ -69,14 +69,16 @@ describeBackend(zooKeeperEnsemble, () => {
     try {
       const leader = await server.leader();
       const [one, two] = server.nodes.filter((node) => node !== leader);
-      await using zk = await connect(options(server.servers));
+      await using zk = await connectToZooKeeper(options(server.servers));
       const [hanging, gone] = [one?.address, two?.address].map((address) => address ?? leader.address);
       if (hanging === undefined || gone === undefined) throw new Error("no address");
       const proxies = await Promise.all([hanging, gone, leader.address].map((address) => ChaosProxy.start(address)));
       proxies[0]?.blackHole();
       await proxies[1]?.close();
       const own = options(proxies.map(({ servers }) => servers).join(","));
-      expect(await endSession(encodeSessionHandle(own, zk.session), { clock, limitMs: 10_000 })).toBe(true);
+      expect(await endSessionOfDeadProcess(encodeSessionHandle(own, zk.session), { clock, limitMs: 10_000 })).toBe(
+        true,
+      );
       for (const proxy of proxies) await proxy.close();
     } finally {
       await server.close();
@@ -96,7 +98,8 @@ describe("in vain, it is given up in time", () => {
     try {
       for (const servers of ["127.0.0.1:1", silent.servers]) {
         const startMs = clock.now();
-        expect(await endSession(encodeSessionHandle(options(servers), session), { clock, limitMs: 300 })).toBe(false);
+        expect(await endSessionOfDeadProcess(encodeSessionHandle(options(servers), session), { clock, limitMs: 300 }))
+          .toBe(false);
         expect(clock.now() - startMs).toBeLessThan(2000);
       }
     } finally {
@@ -113,16 +116,18 @@ describeBackend(zooKeeper, () => {
     });
     try {
       const own = options(server.servers, { auth: [{ scheme: "digest", credentials: "ann:secret" }] });
-      await using other = await connect(own);
-      const zk = await connect(own);
+      await using other = await connectToZooKeeper(own);
+      const zk = await connectToZooKeeper(own);
       const { path } = await zk.create("/mine-", nothing, { mode: "ephemeralSequential" });
-      expect(await endSession(encodeSessionHandle(own, zk.session), { clock, limitMs: 10_000 })).toBe(true);
+      expect(await endSessionOfDeadProcess(encodeSessionHandle(own, zk.session), { clock, limitMs: 10_000 })).toBe(
+        true,
+      );
       await other.sync("/");
       expect(await other.exists(path)).toBeNull();
       await zk.close();
-      const without = await connect(own);
+      const without = await connectToZooKeeper(own);
       const handle = encodeSessionHandle(options(server.servers), without.session);
-      expect(await endSession(handle, { clock, limitMs: 10_000 })).toBe(false);
+      expect(await endSessionOfDeadProcess(handle, { clock, limitMs: 10_000 })).toBe(false);
       await without.close();
     } finally {
       await server.close();

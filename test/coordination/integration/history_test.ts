@@ -7,13 +7,13 @@ import { defaultHistoryLimits, historyNodePath } from "../../../src/coordination
 import type { RecordedHoldEnd } from "../../../src/coordination/history/history_record.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
 import {
-  HoldHistory,
-  type HoldHistoryOptions,
-  readOpenHoldMarks,
+  LockHoldRecorder,
+  type LockHoldRecorderOptions,
+  readUnrecordedHolds,
 } from "../../../src/coordination/history/hold_history.ts";
 import { countRefusedCall } from "../../../src/coordination/history/refused_calls.ts";
 import { unknownHolder } from "../../../src/coordination/nodes/holder_info.ts";
-import { acquireLock, type AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
+import { acquireLock, type AcquireLockOptions } from "../../../src/coordination/lock/acquire_lock.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../../support/backends.ts";
@@ -23,19 +23,19 @@ import { LockCrew } from "../../support/lock_crew.ts";
 const done: RecordedHoldEnd = { result: "done", exitCode: 0, signal: null, why: "" };
 
 class HistoryCrew extends LockCrew {
-  options(zk: ZooKeeper): HoldHistoryOptions {
+  options(zk: ZooKeeper): LockHoldRecorderOptions {
     return {
       ...{ kind: "lock", limits: defaultHistoryLimits, info: { ...unknownHolder, host: "db1", pid: 7 } },
       ...{ root: this.root, acl: zk.acl, clock: systemClock(), random: () => 0.5 },
     };
   }
 
-  async begin(zk: ZooKeeper, name: string, more: AcquireOptions = {}) {
+  async begin(zk: ZooKeeper, name: string, more: AcquireLockOptions = {}) {
     const lease = await acquireLock(zk, name, { root: this.root, ...more });
-    return { lease, history: new HoldHistory(zk, lease, this.options(zk)) };
+    return { lease, history: new LockHoldRecorder(zk, lease, this.options(zk)) };
   }
 
-  async recorded(zk: ZooKeeper, name: string, more: AcquireOptions = {}): Promise<void> {
+  async recorded(zk: ZooKeeper, name: string, more: AcquireLockOptions = {}): Promise<void> {
     const { lease, history } = await this.begin(zk, name, more);
     expect(await history.end(done)).toBeNull();
     expect(lease.isHeld()).toBe(false);
@@ -66,7 +66,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       expect(running).toEqual([]);
       for (let round = 0; round < 3; round++) await crew.recorded(zk, "gpu", permits);
       expect((await crew.report(zk, "gpu")).counters.results).toMatchObject({ done: 63, lost: 0 });
-      expect(await readOpenHoldMarks(zk, historyNodePath("gpu", { root: crew.root }))).toEqual([]);
+      expect(await readUnrecordedHolds(zk, historyNodePath("gpu", { root: crew.root }))).toEqual([]);
     }, 60_000);
 
     test("a chain of holders that are granted in advance: each that dies is lost, each other one is done", async () => {
@@ -77,7 +77,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
         if (index % 3 > 0) return expect(await history.end(done)).toBeNull();
         const path = historyNodePath("chain", { root: crew.root });
         const hasMark = async () =>
-          (await readOpenHoldMarks(zk, path)).some(({ guid }) => guid === lease.holderId) || null;
+          (await readUnrecordedHolds(zk, path)).some(({ guid }) => guid === lease.holderId) || null;
         await eventually(hasMark, { what: "the mark of the hold" });
         await zk.close();
       }));

@@ -5,8 +5,8 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { connect as connectClient } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { digestCredentials } from "../../../src/coordination/keeper/state/acl_check.ts";
+import { connectToZooKeeper as connectClient } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { digestIdentityId } from "../../../src/coordination/keeper/state/acl_check.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { type KeeperOptions } from "../../../src/coordination/keeper/lifecycle/keeper_server.ts";
 import { encodeLengthFrame } from "../../../src/base/wire/length_frame.ts";
@@ -249,7 +249,7 @@ test("at the end of the create counter contenders with names of their own still 
 });
 
 test("the super user is above every ACL", async () => {
-  const client = await start({ superDigest: digestCredentials("super:secret") });
+  const client = await start({ superDigest: digestIdentityId("super:secret") });
   const acl = [{ perms: aclPermission.read, id: { scheme: "digest", id: "x:y" } }];
   await client.call("create", node("/closed", { acl }));
   expect((await client.call("getData", { path: "/closed", watch: false })).err).toBe(-102);

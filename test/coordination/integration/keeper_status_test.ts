@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { acquireLock } from "../../../src/coordination/lock/acquire_lock.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -72,10 +72,13 @@ test("/metrics has the use of locks, without a session of its own, and no more t
   keeper = new ServerProcess([...batonCommand(), ...words], { folder: root });
   await eventually(() => keeper?.output.includes("/metrics are at"), { withinMs: 15_000 });
   const ask = async () => await (await fetch("http://keeper/metrics", { unix: page })).text();
-  await using zk = await connect({ servers: parseServers(`unix:${socket}`) });
+  await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(`unix:${socket}`) });
   await using _held = await acquireLock(zk, "db");
   const credentials = { scheme: "digest", credentials: "user:secret" };
-  await using other = await connect({ servers: parseServers(`unix:${socket}`), auth: [credentials] });
+  await using other = await connectToZooKeeper({
+    servers: parseZooKeeperServers(`unix:${socket}`),
+    auth: [credentials],
+  });
   await using _hidden = await acquireLock(other, "mine", { acl: [{ perms: 31, id: { scheme: "auth", id: "" } }] });
   const text = await eventually(async () => {
     const now = await ask();

@@ -4,10 +4,10 @@ import { type AddressInfo, createServer as createPlainServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer } from "node:tls";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
-import { encodeSessionHandle, endSession } from "../../../src/protocols/zookeeper/end_session.ts";
+import { encodeSessionHandle, endSessionOfDeadProcess } from "../../../src/protocols/zookeeper/end_session.ts";
 import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
 import { whenAborted } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -35,9 +35,9 @@ afterEach(async () => {
 });
 
 const open = (tls?: TlsOptions, gatherEventsMs = 0) =>
-  connect({
+  connectToZooKeeper({
     gatherEventsMs,
-    servers: parseServers(keeper?.addresses.map(formatAddress).join() ?? ""),
+    servers: parseZooKeeperServers(keeper?.addresses.map(formatAddress).join() ?? ""),
     connectTimeoutMs: 1000,
     ...(tls === undefined ? {} : { tls }),
   });
@@ -99,8 +99,8 @@ async function renewableService() {
 test("a session goes on over new connections while both sides renew their certificates, one after the other", async () => {
   const service = await renewableService();
   try {
-    await using zk = await connect({
-      servers: parseServers(service.proxy.servers.replace("127.0.0.1", "localhost")),
+    await using zk = await connectToZooKeeper({
+      servers: parseZooKeeperServers(service.proxy.servers.replace("127.0.0.1", "localhost")),
       tls: service.client,
       sessionTimeoutMs: 30_000,
     });
@@ -108,7 +108,10 @@ test("a session goes on over new connections while both sides renew their certif
     const refused = { ca: pem("ca.pem"), cert: pem("client.pem"), key: pem("client_key.pem") };
     await eventually(
       () =>
-        connect({ servers: parseServers(service.proxy.servers), tls: refused }).then((it) => it.close(), () => true),
+        connectToZooKeeper({ servers: parseZooKeeperServers(service.proxy.servers), tls: refused }).then(
+          (it) => it.close(),
+          () => true,
+        ),
       { what: "the keeper's renewed certificate" },
     );
     service.proxy.cut();
@@ -126,12 +129,12 @@ test("a session goes on over new connections while both sides renew their certif
 test("the handle of a session ends it after the files were renewed", async () => {
   const service = await renewableService();
   try {
-    const servers = parseServers(service.proxy.servers.replace("127.0.0.1", "localhost"));
-    const zk = await connect({ servers, tls: service.client, sessionTimeoutMs: 30_000 });
+    const servers = parseZooKeeperServers(service.proxy.servers.replace("127.0.0.1", "localhost"));
+    const zk = await connectToZooKeeper({ servers, tls: service.client, sessionTimeoutMs: 30_000 });
     const handle = encodeSessionHandle({ servers, tls: service.client }, zk.session);
     service.renewServer();
     service.renewClient();
-    await eventually(() => endSession(handle, { clock: systemClock(), limitMs: 1000 }), {
+    await eventually(() => endSessionOfDeadProcess(handle, { clock: systemClock(), limitMs: 1000 }), {
       what: "the end of the session",
     });
     await whenAborted(zk.session.ended);
@@ -148,8 +151,8 @@ describe("a port of the other kind ends the call with the reason, long before th
       listen: [{ kind: "tcp", host: "localhost", port: 0 }],
     });
     try {
-      const servers = parseServers(plain.addresses.map(formatAddress).join());
-      await expect(connect({ servers, tls: { ca }, connectTimeoutMs: 3_600_000 })).rejects.toMatchObject({
+      const servers = parseZooKeeperServers(plain.addresses.map(formatAddress).join());
+      await expect(connectToZooKeeper({ servers, tls: { ca }, connectTimeoutMs: 3_600_000 })).rejects.toMatchObject({
         code: "UNREACHABLE",
         message: expect.stringMatching(/: this port does not use TLS$/),
       });
@@ -165,7 +168,9 @@ describe("a port of the other kind ends the call with the reason, long before th
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const { port } = silent.address() as AddressInfo;
     try {
-      await expect(connect({ servers: parseServers(`127.0.0.1:${port}`), connectTimeoutMs: 3_600_000 })).rejects
+      await expect(
+        connectToZooKeeper({ servers: parseZooKeeperServers(`127.0.0.1:${port}`), connectTimeoutMs: 3_600_000 }),
+      ).rejects
         .toMatchObject({ code: "UNREACHABLE", message: expect.stringMatching(/use ZooKeeper's protocol|needs TLS/) });
     } finally {
       silent.close();
@@ -178,8 +183,8 @@ describe("a port of the other kind ends the call with the reason, long before th
     const { port } = closing.address() as AddressInfo;
     try {
       for (const tls of [undefined, { ca }]) {
-        const calling = connect({
-          servers: parseServers(`127.0.0.1:${port}`),
+        const calling = connectToZooKeeper({
+          servers: parseZooKeeperServers(`127.0.0.1:${port}`),
           connectTimeoutMs: 300,
           ...(tls === undefined ? {} : { tls }),
         });

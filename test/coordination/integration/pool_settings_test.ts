@@ -3,11 +3,15 @@
  * run.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { BatonError } from "../../../src/base/errors.ts";
 import type { PoolRunOptions } from "../../../src/coordination/pool/pool_run_options.ts";
-import { defaultPoolTemplates, poolPath, type PoolTemplates } from "../../../src/coordination/pool/pool_path.ts";
+import {
+  defaultPoolPathTemplates,
+  poolPath,
+  type PoolPathTemplates,
+} from "../../../src/coordination/pool/pool_path.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { clearPoolResults } from "../../../src/coordination/pool/clear_pool_results.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../../support/backends.ts";
@@ -19,8 +23,8 @@ import { PoolWork } from "../../support/pool_work.ts";
 
 setDefaultTimeout(30_000);
 
-const pathWith = (crew: LockCrew, templates: Partial<PoolTemplates>) =>
-  poolPath("c", { root: crew.root, templates: { ...defaultPoolTemplates, ...templates } });
+const pathWith = (crew: LockCrew, templates: Partial<PoolPathTemplates>) =>
+  poolPath("c", { root: crew.root, templates: { ...defaultPoolPathTemplates, ...templates } });
 
 for (const kind of [...backends, zooKeeperEnsemble]) {
   describeBackend(kind, () => {
@@ -102,7 +106,10 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       const [a, b] = await crew.clients(2);
       if (!a || !b) throw new Error("no clients");
       const work = new PoolWork();
-      const gone = await connect({ servers: parseServers(backend.servers), sessionTimeoutMs: 20_000 });
+      const gone = await connectToZooKeeper({
+        servers: parseZooKeeperServers(backend.servers),
+        sessionTimeoutMs: 20_000,
+      });
       const first = pool(crew, gone, work, { items: ["1"], total: 1 }).catch(() => {});
       await eventually(() => work.running.size === 1);
       expect(await failureCode(pool(crew, a, work, { items: ["2"] }))).toBe("LIMIT_MISMATCH");

@@ -8,8 +8,8 @@ import { findObjectKinds } from "../../../src/coordination/admin/object_details.
 import { acquireLock } from "../../../src/coordination/lock/acquire_lock.ts";
 import type { Acl } from "../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { campaign, enterBarrier, lock, openSession, runPool, setGate } from "../../../src/library/baton.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
 import { observedBackend } from "../../support/observed_backend.ts";
 
@@ -22,11 +22,11 @@ for (const kind of backends) {
 
     test("nothing that a recipe makes is open to others", async () => {
       const place = {
-        servers: parseServers(rig.backend.servers),
+        servers: parseZooKeeperServers(rig.backend.servers),
         auth: [{ scheme: "digest", credentials: "jo:one" }],
         acl: [{ perms: 31, id: { scheme: "auth", id: "" } }],
       };
-      await using owner = await connect(place);
+      await using owner = await connectToZooKeeper(place);
       const seen = new Map<string, string>();
       const walk = async (path: string): Promise<void> => {
         seen.set(path, (await owner.getAcl(path)).acl.map(({ id }) => id.id.replace(/:.*/, "")).join());
@@ -54,14 +54,14 @@ for (const kind of backends) {
 
     test("what one client may not read stops no other one", async () => {
       const places = (acl: Acl[], credentials: string) => ({
-        servers: parseServers(rig.backend.servers),
+        servers: parseZooKeeperServers(rig.backend.servers),
         auth: [{ scheme: "digest", credentials }],
         acl,
       });
       const root = "/shared";
       const everyone = { scheme: "world", id: "anyone" };
-      await using open = await connect(places([{ perms: 31, id: everyone }], "jo:one"));
-      await using owner = await connect(places([{ perms: 31, id: { scheme: "auth", id: "" } }], "al:two"));
+      await using open = await connectToZooKeeper(places([{ perms: 31, id: everyone }], "jo:one"));
+      await using owner = await connectToZooKeeper(places([{ perms: 31, id: { scheme: "auth", id: "" } }], "al:two"));
       await using mine = await acquireLock(open, "mine", { root });
       await using held = await acquireLock(owner, "theirs", { root });
       expect([mine.isHeld(), held.isHeld()]).toEqual([true, true]);

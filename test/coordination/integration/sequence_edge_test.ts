@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { formatAddress } from "../../../src/base/sockets/connection.ts";
@@ -48,7 +48,7 @@ describe.each(["exclusive", "permit"] as const)("a lock (%s) at the end of the s
     test(claim, async () => {
       await using server = await startCounterEdgeServer();
       await using crew = new LockCrew(server.servers);
-      await using zk = await connect({ servers: parseServers(server.servers) });
+      await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(server.servers) });
       const { queue } = lockPath(mode, crew.root);
       await crew.hold(zk, mode, mode === "permit" ? { mode, limit: 2 } : {}, async () => {
         await server.setCounter(queue, counterMax - 10);

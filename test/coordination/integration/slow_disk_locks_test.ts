@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { lockCommandSettings, readLockOptions } from "../../../commands/coordination/lock_options.ts";
 import { takeLocks } from "../../../commands/coordination/locked_job.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
-import { keeperSystem } from "../../../src/coordination/keeper/lifecycle/keeper_server.ts";
+import { realKeeperSystem } from "../../../src/coordination/keeper/lifecycle/keeper_server.ts";
 import type { StorageWorker } from "../../../src/base/storage/storage_thread.ts";
 import { formatAddress } from "../../../src/base/sockets/connection.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { callOf } from "../../program/unit/commands/call_of.ts";
 import { fakeIo } from "../../support/fake_io.ts";
 
@@ -24,7 +24,7 @@ let keeper: Keeper | null = null;
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "baton-slow-"));
   const listen = [{ kind: "tcp", host: "127.0.0.1", port: 0 }] as const;
-  const system = { ...keeperSystem, startStoreThread: startSlowThread };
+  const system = { ...realKeeperSystem, startStoreThread: startSlowThread };
   keeper = await startKeeper({ dataDir: join(root, "data"), listen, tickTimeMs: 100, system });
 });
 afterEach(async () => {
@@ -34,7 +34,7 @@ afterEach(async () => {
 
 /** A storage thread that gets each commit late: the commits behind it wait, as for a disk. */
 function startSlowThread(): StorageWorker {
-  const worker = keeperSystem.startStoreThread();
+  const worker = realKeeperSystem.startStoreThread();
   let free = Promise.resolve();
   return {
     postMessage(request, transfer) {
@@ -53,7 +53,10 @@ async function take(words: readonly string[]): Promise<boolean[]> {
   if (address === undefined) throw new Error("the keeper does not listen");
   const io = fakeIo();
   const call = await callOf(lockCommandSettings, [...words, "--", "true"], io);
-  await using zk = await connect({ servers: parseServers(formatAddress(address)), sessionTimeoutMs });
+  await using zk = await connectToZooKeeper({
+    servers: parseZooKeeperServers(formatAddress(address)),
+    sessionTimeoutMs,
+  });
   const clock = systemClock();
   const context = { io, clock, signal: new AbortController().signal, acl: undefined, startMs: clock.now() };
   const { leases } = await takeLocks(zk, readLockOptions(call), context);

@@ -1,5 +1,5 @@
 /** What must be true of a start and of an end, judged by what only somebody outside can know. */
-import { parseParticipantNode } from "../../../src/coordination/barrier/barrier_state.ts";
+import { parseBarrierParticipantNode } from "../../../src/coordination/barrier/barrier_state.ts";
 import type { BarrierWorld, BarrierWorldState } from "./barrier_world.ts";
 
 /**
@@ -15,7 +15,7 @@ export function judgeStart(
     return `${members.length} are started: ${members.join(", ")}`;
   }
   for (const member of members) {
-    const node = state.server.nodes.find(({ name }) => parseParticipantNode(name)?.guid === member);
+    const node = state.server.nodes.find(({ name }) => parseBarrierParticipantNode(name)?.guid === member);
     if (node === undefined) return `${member} is started and is not there`;
     const known = state.dead[node.owner];
     if (known !== undefined && !members.every((other) => known.includes(other))) {
@@ -30,7 +30,7 @@ export function judgeStart(
 
 /** They leave together. */
 export function judgeEnd(state: BarrierWorldState, members: readonly string[]): string | null {
-  const other = state.server.nodes.map(({ name }) => parseParticipantNode(name)?.guid ?? "").find((guid) =>
+  const other = state.server.nodes.map(({ name }) => parseBarrierParticipantNode(name)?.guid ?? "").find((guid) =>
     members.includes(guid)
   );
   return other === undefined ? null : `Somebody has seen all leave, and ${other} has not`;

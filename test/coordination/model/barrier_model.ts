@@ -7,7 +7,7 @@
  * src/coordination/barrier/barrier_membership.ts, src/coordination/barrier/barrier_gate.ts,
  * src/coordination/barrier/barrier_decision.ts, src/coordination/barrier/barrier_state.ts
  */
-import { initialBarrierState, parseParticipantNode } from "../../../src/coordination/barrier/barrier_state.ts";
+import { initialBarrierState, parseBarrierParticipantNode } from "../../../src/coordination/barrier/barrier_state.ts";
 import { PartyModel } from "./barrier_party_model.ts";
 import * as servers from "./barrier_server_model.ts";
 import type { BarrierServer } from "./barrier_server_model.ts";
@@ -74,7 +74,7 @@ export class BarrierModel implements Model<BarrierWorldState> {
       const session = this.#world.session(who, party);
       // An answer counts for nothing without its party, and goes with the session.
       const owns = state.server.nodes.some(({ name, owner }) =>
-        owner === session && parseParticipantNode(name) !== null
+        owner === session && parseBarrierParticipantNode(name) !== null
       );
       if (party.step === "ended" && owns && state.dead[session] === undefined) {
         return `${guid} has ended and left an orphan`;
@@ -113,7 +113,9 @@ export class BarrierModel implements Model<BarrierWorldState> {
   #faultsOf(state: BarrierWorldState, who: number, p: Party, out: Transition<BarrierWorldState>[]): void {
     if (p.step === "ended") return;
     const session = this.#world.session(who, p);
-    const known = servers.namesOf(state.server).map((name) => parseParticipantNode(name)?.guid ?? "").filter(Boolean)
+    const known = servers.namesOf(state.server).map((name) => parseBarrierParticipantNode(name)?.guid ?? "").filter(
+      Boolean,
+    )
       .sort();
     const after = (next: Party): BarrierWorldState => ({
       ...this.#world.with(state, who, next),

@@ -3,21 +3,21 @@
  * rightly or with a mistake.
  */
 import {
-  addSeenParticipants,
+  addSeenBarrierParticipants,
   type BarrierDecision,
   type BarrierObservation,
+  barrierStateAfterBreak,
   barrierStateAfterLeaving,
-  brokenBarrierState,
+  barrierStateAfterStart,
+  barrierStateWithOpenRound,
   decideBarrierStep,
-  openedBarrierState,
-  startedBarrierState,
 } from "../../../src/coordination/barrier/barrier_decision.ts";
 import {
-  barrierResponseName,
+  barrierParticipantNodePrefix,
+  barrierResponseNodeName,
   type BarrierState,
   initialBarrierState,
-  parseParticipantNode,
-  participantNodePrefix,
+  parseBarrierParticipantNode,
 } from "../../../src/coordination/barrier/barrier_state.ts";
 import { judgeEnd, judgeStart } from "./barrier_judge.ts";
 import * as servers from "./barrier_server_model.ts";
@@ -136,7 +136,7 @@ export class PartyModel {
       label: "enters",
       server: servers.withParty(
         base,
-        participantNodePrefix({ epoch, generation, parties, onLost, guid }),
+        barrierParticipantNodePrefix({ epoch, generation, parties, onLost, guid }),
         this.#world.session(who, p),
       ),
       change: { ...lookAgain, isKnown: true, hasEntered: true },
@@ -150,11 +150,11 @@ export class PartyModel {
     let state = barrier;
     if (this.#world.has("starts while others are still leaving")) {
       children = names.filter((name) =>
-        (parseParticipantNode(name)?.generation ?? state.generation) === state.generation
+        (parseBarrierParticipantNode(name)?.generation ?? state.generation) === state.generation
       );
     }
     if (this.#world.has("lets a late party answer an open round") && state.round !== null) {
-      const all = names.map(parseParticipantNode).filter((node) => node !== null).map((node) => node.guid);
+      const all = names.map(parseBarrierParticipantNode).filter((node) => node !== null).map((node) => node.guid);
       state = { ...state, round: { ...state.round, members: all } };
     }
     const seen = this.#world.has("forgets whom it has seen") ? [] : p.seen;
@@ -188,7 +188,9 @@ export class PartyModel {
     // Only of the own gathering, and only where it matters.
     const isIn = ["wait", "respond", "open", "start", "break"].includes(decision.do);
     const remembers = isIn && this.#world.options.onLost === "fail";
-    const seen = remembers ? addSeenParticipants({ state: p.state, children: names, seen: p.seen }).sort() : p.seen;
+    const seen = remembers
+      ? addSeenBarrierParticipants({ state: p.state, children: names, seen: p.seen }).sort()
+      : p.seen;
     const isKnown = p.isKnown || this.#world.own(who, p, names) !== "";
     const label = `reads the names: ${decision.do}`;
     const known = { names, decision, seen, isKnown, impatient: false };
@@ -249,7 +251,7 @@ export class PartyModel {
     const round = view.state.round;
     const guid = this.#world.guid(who, p);
     const missing = round !== null &&
-      (!round.members.includes(guid) || !names.includes(barrierResponseName(round.id, guid)));
+      (!round.members.includes(guid) || !names.includes(barrierResponseNodeName(round.id, guid)));
     if (decision !== null && decision.round !== null && missing && !this.#world.has("is never impatient")) {
       to("is impatient", { ...lookAgain, impatient: true });
     }
@@ -286,14 +288,14 @@ export class PartyModel {
     const guid = this.#world.guid(who, p);
     switch (decision.do) {
       case "respond": {
-        const name = barrierResponseName(decision.round, guid);
+        const name = barrierResponseNodeName(decision.round, guid);
         if (servers.namesOf(server).includes(name)) return refused("answered already");
         return done(servers.withNode(server, { name, owner: this.#world.session(who, p) }));
       }
       case "open": {
         const version = this.#world.has("ties no answer to a round") ? 0 : p.version ?? 0;
         const asking = this.#world.has("ties no answer to a round") ? "any" : guid;
-        return done(set(openedBarrierState(barrier, { guid: asking, version, members: decision.members })));
+        return done(set(barrierStateWithOpenRound(barrier, { guid: asking, version, members: decision.members })));
       }
       case "start": {
         const loosely = this.#world.has("starts without taking the answers away");
@@ -302,20 +304,20 @@ export class PartyModel {
         if (!loosely && !needed.every((name) => names.includes(name))) return refused("no node");
         const keeps = loosely || this.#world.has("ties no answer to a round");
         const next = set(
-          startedBarrierState(barrier, { members: decision.members, token: 0n }),
+          barrierStateAfterStart(barrier, { members: decision.members, token: 0n }),
           keeps ? server : servers.without(server, decision.responses),
         );
         return done(next, judgeStart(state, this.#world, decision.members));
       }
       case "break":
         return this.#world.write(
-          this.#world.broken(state, parseParticipantNode(own)),
+          this.#world.broken(state, parseBarrierParticipantNode(own)),
           who,
           { ...p, isBroken: true },
           out,
           {
             label,
-            server: set(brokenBarrierState(barrier, nobody)),
+            server: set(barrierStateAfterBreak(barrier, nobody)),
             change: lookAgain,
             lost: recover,
           },
@@ -325,7 +327,7 @@ export class PartyModel {
         const { epoch, generation } = barrier;
         const moved = servers.withParty(
           servers.without(server, this.#ownNodes(who, p, server)),
-          participantNodePrefix({ epoch, generation, parties, onLost, guid }),
+          barrierParticipantNodePrefix({ epoch, generation, parties, onLost, guid }),
           this.#world.session(who, p),
         );
         return this.#world.write(state, who, p, out, {
@@ -341,7 +343,7 @@ export class PartyModel {
   #ownNodes(who: number, p: Party, server: BarrierServer): string[] {
     const guid = this.#world.guid(who, p);
     return servers.namesOf(server).filter((name) =>
-      parseParticipantNode(name)?.guid === guid || name.endsWith(`-${guid}`)
+      parseBarrierParticipantNode(name)?.guid === guid || name.endsWith(`-${guid}`)
     );
   }
 
@@ -351,7 +353,7 @@ export class PartyModel {
   #quit(state: BarrierWorldState, who: number, p: Party, out: Out): void {
     const { server } = state;
     const own = this.#world.own(who, p, servers.namesOf(server));
-    const mine = parseParticipantNode(own);
+    const mine = parseBarrierParticipantNode(own);
     const blind = this.#world.has("goes when it gives up, whatever it reads");
     if (server.version === null || mine === null || p.state === null || (!blind && server.version !== p.version)) {
       return this.#world.write(state, who, p, out, {

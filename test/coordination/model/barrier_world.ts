@@ -1,10 +1,10 @@
 /** What every part of the barrier's model knows: its options, its states, and how one state follows from another. */
 import type { BarrierDecision } from "../../../src/coordination/barrier/barrier_decision.ts";
 import {
+  type BarrierMemberLossPolicy,
+  type BarrierParticipantNode,
   type BarrierState,
-  type MemberLossPolicy,
-  parseParticipantNode,
-  type ParticipantNode,
+  parseBarrierParticipantNode,
 } from "../../../src/coordination/barrier/barrier_state.ts";
 import { type BarrierServer, namesOf } from "./barrier_server_model.ts";
 import type { Transition, TransitionKind } from "../../support/explore.ts";
@@ -36,7 +36,7 @@ export interface BarrierModelOptions {
   /** How many processes come, and how many times each. */
   readonly turns: readonly number[];
   readonly parties: number;
-  readonly onLost: MemberLossPolicy;
+  readonly onLost: BarrierMemberLossPolicy;
   readonly faults: readonly Fault[];
   /** How many faults there may be in one history. */
   readonly faultsMax: number;
@@ -206,10 +206,10 @@ export class BarrierWorld {
   }
 
   /** The gathering of `mine` is about to be broken: whoever is in it goes with it. */
-  broken(state: BarrierWorldState, mine: ParticipantNode | null): BarrierWorldState {
+  broken(state: BarrierWorldState, mine: BarrierParticipantNode | null): BarrierWorldState {
     const names = namesOf(state.server);
     const parties = state.parties.map((party, who) => {
-      const node = parseParticipantNode(this.own(who, party, names));
+      const node = parseBarrierParticipantNode(this.own(who, party, names));
       const isIn = node?.generation === mine?.generation && node?.epoch === mine?.epoch;
       return node !== null && isIn ? { ...party, isBroken: true } : party;
     });
@@ -233,11 +233,11 @@ export class BarrierWorld {
   /** The own node, or "". */
   own(who: number, p: Party, names: readonly string[]): string {
     const guid = this.guid(who, p);
-    return names.find((name) => parseParticipantNode(name)?.guid === guid) ?? "";
+    return names.find((name) => parseBarrierParticipantNode(name)?.guid === guid) ?? "";
   }
 
   hasEntered(guid: string, server: BarrierServer): boolean {
-    return namesOf(server).some((name) => parseParticipantNode(name)?.guid === guid);
+    return namesOf(server).some((name) => parseBarrierParticipantNode(name)?.guid === guid);
   }
 
   /**

@@ -1,14 +1,15 @@
 /**
  * baton, its guard and the session as an explicit-state model: who is told what when, and when the guard may end the
- * session of a dead baton. The guard reads lines and decides with its own readGuardLine and sessionToEnd. Everything is
- * written and read line by line, so that a kill may fall between any two. A living baton's session ends only when its
- * jobs are dead: that is the lease's business. A dead baton's session expires when the guard has had its time: it has
- * killed what it can, and keeps the session alive only while a process lives that it cannot stop.
+ * session of a dead baton. The guard reads lines and decides with its own readGuardLine and chooseGuardSessionToEnd.
+ * Everything is written and read line by line, so that a kill may fall between any two. A living baton's session ends
+ * only when its jobs are dead: that is the lease's business. A dead baton's session expires when the guard has had its
+ * time: it has killed what it can, and keeps the session alive only while a process lives that it cannot stop.
  *
  * Models: src/base/process/guard/guard.ts, src/base/process/guard/guard_main.ts, src/base/process/guard/guard_state.ts,
  * src/base/process/guard/kill_job.ts
  */
 import {
+  chooseGuardSessionToEnd,
   guardChildLine,
   guardForgetLine,
   guardSessionLine,
@@ -16,7 +17,6 @@ import {
   guardWatchLine,
   idleGuardState,
   readGuardLine,
-  sessionToEnd,
 } from "../../../src/base/process/guard/guard_state.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 
@@ -250,7 +250,7 @@ export class GuardModel implements Model<GuardWorld> {
       const isForkSeen = !this.#has("takes a command that nobody told of for one that was not started");
       return job.process !== "runs" && (isToldOf || !isForkSeen || job.process !== "forked");
     };
-    const ended = sessionToEnd(guard.state, {
+    const ended = chooseGuardSessionToEnd(guard.state, {
       isGone: (pid) => pid === owner && (!world.isAlive || this.#has("ends the session of a baton that lives")),
       isCleared: cleared,
     });

@@ -3,7 +3,7 @@
  * with a mistake.
  */
 import { contenderNodePrefix, parseHolderNode } from "../../../src/coordination/lock/lock_nodes.ts";
-import { isSettledQueuePosition, lockRequestAfterGrantChange } from "../../../src/coordination/lock/queue_position.ts";
+import { lockRequestAfterGrantChange, mayActAfterLostResponse } from "../../../src/coordination/lock/queue_position.ts";
 import type { Transition } from "../../support/explore.ts";
 import { withGrantOf, withTelling } from "./ledger_model.ts";
 import * as servers from "./lock_server_model.ts";
@@ -441,7 +441,7 @@ export class ContenderModel {
     });
     const { mode } = this.#world.contender(who);
     const seen = { mode, grants: servers.namesOf(server.grants), hasAsked: c.asked !== "" };
-    const isEnough = isSettledQueuePosition(position, seen);
+    const isEnough = mayActAfterLostResponse(position, seen);
     const asks = { node: this.#world.own(who, c, server), step: this.#world.firstRead };
     const acts: Partial<Contender> = { ...(this.#ownGrant(who, c, server) ?? asks), view: null };
     const found: Partial<Contender> = isEnough ? acts : { step: "recover" };

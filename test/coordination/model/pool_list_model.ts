@@ -1,12 +1,16 @@
 /**
  * Lists that are older than the end of an item they name (docs/protocol/pool.md) as an explicit-state model of one
- * item, with the recipe's own isItemListValid, isItemRecordNeeded and findOtherItemLists. Its lock is taken for
+ * item, with the recipe's own isListValidForItem, isItemRecordNeeded and findOtherRunsListNodes. Its lock is taken for
  * granted: one holder at a time, and no process of a job is left when its session ends. A read that a server answers
  * late is the same read made earlier.
  *
  * Models: docs/protocol/pool.md, src/coordination/pool/item_record.ts, src/coordination/pool/item_records.ts
  */
-import { findOtherItemLists, isItemListValid, itemListNodeName } from "../../../src/coordination/pool/item_record.ts";
+import {
+  findOtherRunsListNodes,
+  isListValidForItem,
+  itemListNodeName,
+} from "../../../src/coordination/pool/item_record.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 import {
   cleanerMoves,
@@ -136,7 +140,7 @@ export class PoolListModel implements Model<ListState> {
       }
       case "others": {
         const names = state.lists.map(({ owner }) => itemListNodeName(owner));
-        const isAlone = findOtherItemLists(names, session).length === 0;
+        const isAlone = findOtherRunsListNodes(names, session).length === 0;
         return void to("looks for lists", { step: late ? "take" : "query", aloneAt: isAlone ? run.version : null });
       }
       case "query":
@@ -205,7 +209,7 @@ export class PoolListModel implements Model<ListState> {
     const isMistaken = this.#has("takes the item of a pool that was killed for one that ended long ago");
     const isKilled = seen !== null && seen.holder !== null;
     const isValid = seen === null || listedAt === null || this.#options.runs[who] === "fixed" ||
-      (isKilled && isMistaken) || isItemListValid(recordOf(seen), BigInt(listedAt));
+      (isKilled && isMistaken) || isListValidForItem(recordOf(seen), BigInt(listedAt));
     if (this.#has("writes no record before the end")) {
       return isValid
         ? void to("may run it", { step: "ready", before: null })

@@ -1,5 +1,5 @@
 /** The state of the model of ticks, and the mistakes that it can make. */
-import type { TickDecision, TickProgress, TickResult } from "../../../src/coordination/tick/tick_decision.ts";
+import type { TickCommandResult, TickDecision, TickProgress } from "../../../src/coordination/tick/tick_decision.ts";
 
 export const tickMistakes = {
   ownClock: "takes the tick from the host's own clock",
@@ -73,7 +73,7 @@ export interface Caller {
   tick: TickNode | null;
   lock: LockNode;
   want: Want | null;
-  result: TickResult;
+  result: TickCommandResult;
   /** Version of the schedule's node that the end expects. */
   endVersion: number;
 }

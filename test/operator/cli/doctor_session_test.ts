@@ -1,7 +1,7 @@
 /** `baton doctor`, by sessions with the binary, on the keeper and on a real server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";
@@ -24,7 +24,7 @@ for (const kind of backends) {
     });
 
     test("tells of another program's nodes, as a table and for programs, with 1", async () => {
-      await using zk = await connect({ servers: parseServers(session.backend.servers) });
+      await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(session.backend.servers) });
       await session.run('"$baton" lock -q a -- true');
       const node = await zk.create("/baton/locks/a/_c_lock-", new Uint8Array(), { mode: "persistentSequential" });
       const table = await session.run('"$baton" doctor -q');

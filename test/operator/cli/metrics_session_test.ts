@@ -4,8 +4,8 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { historyNodePath } from "../../../src/coordination/history/history_log.ts";
 import { tickSchedulesFolder } from "../../../src/coordination/tick/tick_state.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -38,7 +38,10 @@ for (const kind of backends) {
         `"$baton" lock ${name} --tick '* * * * *' --timezone UTC -- true`
       );
       expect((await session.run(calls.join("; "))).code).toBe(0);
-      await using zk = await connect({ servers: parseServers(session.backend.servers), connectTimeoutMs: 10_000 });
+      await using zk = await connectToZooKeeper({
+        servers: parseZooKeeperServers(session.backend.servers),
+        connectTimeoutMs: 10_000,
+      });
       const folder = tickSchedulesFolder("hidden");
       const [id = ""] = (await zk.getChildren(folder)).children;
       for (const path of [historyNodePath("hidden"), `${folder}/${id}`]) {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { request } from "node:http";
 import { DirectStore } from "../../../src/retry/queue/sqlite/direct_store.ts";
 import { readOnlyRules } from "../../../src/retry/queue/store_rules.ts";
-import type { MessagePage } from "../../../src/base/rows/store_row.ts";
+import type { MessageListPage } from "../../../src/base/rows/store_row.ts";
 import { BatonSession, untilMade } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type ServedPage, servePage } from "../../support/ui_page.ts";
@@ -174,7 +174,7 @@ describe("what they do", () => {
     await withPage(async () => {
       const store = encodeURIComponent(session.path("store"));
       const page = async (query: string) =>
-        JSON.parse((await read(`/dead?store=${store}&${query}`)).text) as MessagePage;
+        JSON.parse((await read(`/dead?store=${store}&${query}`)).text) as MessageListPage;
       const one = await page("");
       expect([one.messages.length, typeof one.next]).toEqual([100, "number"]);
       const two = await page(`after=${one.next}`);

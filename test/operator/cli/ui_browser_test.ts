@@ -10,9 +10,9 @@ import type { Browser, Page } from "playwright-core";
 import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { parseHolderNodeInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -42,7 +42,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
       beforeAll(async () => {
         servers = await backend.start({ sessionTimeoutMaxMs: 60_000 });
         session = new BatonSession({ BATON_SERVERS: servers.servers });
-        zk = await connect({ servers: parseServers(servers.servers), sessionTimeoutMs: 60_000 });
+        zk = await connectToZooKeeper({ servers: parseZooKeeperServers(servers.servers), sessionTimeoutMs: 60_000 });
         ids = await seedPage(zk, session.path("store"));
         served = await servePage(session, "--allow-actions");
         page = await browser.newPage({ viewport: { width: 1200, height: 800 } });

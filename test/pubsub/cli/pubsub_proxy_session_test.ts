@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { hostname } from "node:os";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
 import { BatonSession, type Running } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -55,7 +55,9 @@ test("a proxy that is killed is known again as soon as it is back, however long 
   const [port] = await freePorts(1);
   const words = `proxy --id again --session-timeout 60s --listen tcp://127.0.0.1:${port}`;
   const first = await startRole(session, words);
-  await using zk = await connect({ servers: parseServers(`unix:${session.keeperFolder}/keeper.sock`) });
+  await using zk = await connectToZooKeeper({
+    servers: parseZooKeeperServers(`unix:${session.keeperFolder}/keeper.sock`),
+  });
   const owner = async () => (await zk.exists(new PubsubPath().proxy("again")))?.ephemeralOwner;
   const before = await eventually(owner);
   first.child.kill("SIGKILL");
@@ -85,7 +87,9 @@ test.skipIf(!hasNetworks)(
     const listen = "--insecure --listen tcp://0.0.0.0:5001";
     const first = await inContainer(`${listen} --advertise tcp://172.17.0.2:5001`);
     const second = await inContainer(`${listen} --advertise tcp://172.17.0.3:5001`);
-    await using zk = await connect({ servers: parseServers(`unix:${session.keeperFolder}/keeper.sock`) });
+    await using zk = await connectToZooKeeper({
+      servers: parseZooKeeperServers(`unix:${session.keeperFolder}/keeper.sock`),
+    });
     const ids = async () => (await zk.getChildren(new PubsubPath().proxies)).children;
     const announced = await eventually(async () => {
       const known = (await ids()).filter((id) => id.includes("172.17"));

@@ -1,7 +1,7 @@
 /** `baton pubsub server` and its operator's words, as typed. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
-import { assignedTopicNode, confirmedTopicNode } from "../../../src/pubsub/ownership/topic_node.ts";
+import { topicNodeAfterAssignment, topicNodeAfterConfirmation } from "../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { BatonSession, type Running } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -41,7 +41,7 @@ test("SIGINT during a move says at once that the handoff goes on, how to look at
   await session.run('"$baton" pubsub server ls');
   await using zk = await sessionZooKeeper(session);
   const path = new PubsubPath();
-  await new TopicNodes(zk, path).create("a b", confirmedTopicNode(assignedTopicNode("m1", "i")));
+  await new TopicNodes(zk, path).create("a b", topicNodeAfterConfirmation(topicNodeAfterAssignment("m1", "i")));
   const asked = Promise.withResolvers<void>();
   await using _owner = await ScriptedServer.start(zk, path, {
     id: "m1",

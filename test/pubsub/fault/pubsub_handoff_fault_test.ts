@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { readTopicList } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
@@ -51,7 +51,7 @@ class Pair implements AsyncDisposable {
 
   static async start({ start }: Backend): Promise<Pair> {
     const backend = await start();
-    const zk = await connect({ servers: parseServers(backend.servers) });
+    const zk = await connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers) });
     const pair = new Pair(backend, zk, await PubsubTalker.start(zk, path));
     for (const server of pair.servers.values()) await server.start();
     for (const sender of ["alice", "carol"]) await pair.#ask({ name: "SUBSCRIBE", sender, topic });

@@ -6,8 +6,8 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
 import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { dose, isFullDose } from "../../support/dose.ts";
@@ -31,7 +31,7 @@ async function atWork(
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "baton-storage-"));
   const backend = await startKeeperProcess();
-  const zk = await connect({ servers: parseServers(backend.servers) });
+  const zk = await connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers) });
   const server = new FaultyServer("s1", folder, backend.servers);
   const say = await PubsubTalker.start(zk, new PubsubPath("/baton"));
   say.attemptMs = 400;
@@ -105,7 +105,7 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
   test("killed at each durable step of its first start: it starts, and serves", async () => {
     const folder = mkdtempSync(join(tmpdir(), "baton-storage-"));
     const backend = await startKeeperProcess();
-    const zk = await connect({ servers: parseServers(backend.servers) });
+    const zk = await connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers) });
     await using say = await PubsubTalker.start(zk, new PubsubPath("/baton"));
     try {
       for (const step of pick(4, isFullDose ? 200 : 40)) {
@@ -131,7 +131,7 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
   test("puts that come together share a sync, and none is answered without one", async () => {
     const folder = mkdtempSync(join(tmpdir(), "baton-storage-"));
     const backend = await startKeeperProcess();
-    const zk = await connect({ servers: parseServers(backend.servers) });
+    const zk = await connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers) });
     await using say = await PubsubTalker.start(zk, new PubsubPath("/baton"));
     await using server = new FaultyServer("s1", folder, backend.servers);
     await server.start();

@@ -1,7 +1,7 @@
 /** Where a real server is, and what it takes: IPv6, names that move, short requests, quotas. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { dial } from "../../../src/base/sockets/dial.ts";
 import { describeBackend, type RunningBackend, type ServerNode, zooKeeper } from "../../support/backends.ts";
@@ -26,7 +26,7 @@ describeBackend(zooKeeper, () => {
   afterAll(() => backend.close());
 
   const open = (servers: string, options: Partial<ZooKeeperConnectOptions> = {}): Promise<ZooKeeper> =>
-    connect({ servers: parseServers(servers), connectTimeoutMs: 10_000, ...options });
+    connectToZooKeeper({ servers: parseZooKeeperServers(servers), connectTimeoutMs: 10_000, ...options });
 
   test("an IPv6 address in brackets, with a chroot behind it", async () => {
     await using zk = await open(`[::1]:${port}/six`);

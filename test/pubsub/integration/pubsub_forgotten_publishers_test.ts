@@ -10,7 +10,7 @@ import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../src/pubsub/client/publisher.ts";
 import { PubsubRequester } from "../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../src/pubsub/client/subscriber.ts";
-import { manageTopic } from "../../../src/pubsub/admin/manage_topic.ts";
+import { requestTopicAction } from "../../../src/pubsub/admin/manage_topic.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import type { PubsubMessage } from "../../../src/pubsub/wire/pubsub_messages.ts";
@@ -99,7 +99,7 @@ test("the report that all puts are resolved does not create a topic again that w
   };
   expect(await publisher.putAll(chunks())).toBe(1);
   const zk = await cluster.session();
-  await manageTopic(zk, cluster.path, { topic: "news", action: "delete" }, { clock, withinMs: 20_000 });
+  await requestTopicAction(zk, cluster.path, { topic: "news", action: "delete" }, { clock, withinMs: 20_000 });
   await publisher.reportResolved();
   // A copy that a network delivers late, with an answer to wait for.
   const headers = { session: state.currentSession(), firstUnacked: 2 };

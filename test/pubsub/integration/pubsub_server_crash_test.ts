@@ -5,8 +5,8 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
 import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { dose } from "../../support/dose.ts";
@@ -70,7 +70,7 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
   const folder = mkdtempSync(join(tmpdir(), "baton-pubsub-crash-"));
   const backend = await startKeeperProcess();
   const members = ["s1", "s2"].map((id) => new Member(id, folder, backend.servers));
-  const zk = await connect({ servers: parseServers(backend.servers) });
+  const zk = await connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers) });
   try {
     await Promise.all(members.map((member) => member.start()));
     const path = new PubsubPath("/baton");

@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { announceProcess } from "../../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
@@ -40,7 +40,7 @@ afterEach(async () => {
 });
 
 const session = (sessionTimeoutMs = 4000): Promise<ZooKeeper> =>
-  connect({ servers: parseServers(backend.servers), sessionTimeoutMs });
+  connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers), sessionTimeoutMs });
 
 async function start(id: string, options: Partial<TopicServerOptions> = {}): Promise<TopicServer> {
   const server = await TopicServer.start({

@@ -1,7 +1,7 @@
 /** A handoff cut at every step of either side: one owner, nothing lost, nothing left over. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { CrashPoint } from "../../support/crash_point.ts";
@@ -26,7 +26,7 @@ for (const kind of backends) {
     async function round(side: "s1" | "s2", fault: Fault, step: number, isCutOff: boolean): Promise<boolean> {
       await using crew = new OwnershipCrew(
         `/crew-${newGuid().slice(0, 12)}`,
-        () => connect({ servers: parseServers(backend.servers), sessionTimeoutMs: 10_000 }),
+        () => connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers), sessionTimeoutMs: 10_000 }),
       );
       crew.handoffMs = 300;
       const crash = new CrashPoint(0, fault === "session" ? "before" : fault);

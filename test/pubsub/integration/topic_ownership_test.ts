@@ -1,7 +1,7 @@
 /** Who owns a topic, on real servers: assignment, handoff, loss of sessions, disks and servers. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { forgetServer } from "../../../src/pubsub/ownership/forget_server.ts";
 import { readTopicList } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
@@ -22,7 +22,7 @@ for (const kind of backends) {
     const newCrew = (sessionTimeoutMs = 10_000) =>
       new OwnershipCrew(
         `/crew-${newGuid().slice(0, 12)}`,
-        () => connect({ servers: parseServers(backend.servers), sessionTimeoutMs }),
+        () => connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers), sessionTimeoutMs }),
       );
     const owners = async (crew: OwnershipCrew) => {
       const found = new Map<string, string>();
@@ -213,7 +213,8 @@ for (const kind of backends) {
       const proxy = await ChaosProxy.start((backend.nodes[0] as ServerNode).address);
       try {
         await using crew = newCrew(2000);
-        const through = () => connect({ servers: parseServers(proxy.servers), sessionTimeoutMs: 2000 });
+        const through = () =>
+          connectToZooKeeper({ servers: parseZooKeeperServers(proxy.servers), sessionTimeoutMs: 2000 });
         const one = await crew.start("s1", new CrashPoint(), through);
         const router = await crew.router();
         const operator = await crew.client();

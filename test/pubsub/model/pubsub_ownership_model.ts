@@ -8,10 +8,10 @@
  * src/pubsub/store/operations/owned_store.ts
  */
 import {
-  assignedTopicNode,
-  forgottenTopicNode,
-  reassignedTopicNode,
-  returnedTopicNode,
+  topicNodeAfterAssignment,
+  topicNodeAfterForget,
+  topicNodeAfterReassignment,
+  topicNodeAfterReturn,
 } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Model, Transition } from "../../support/explore.ts";
 import { Interned } from "../../support/interned.ts";
@@ -153,14 +153,14 @@ export class OwnershipModel implements Model<OwnershipState> {
 
   /** Only what nobody has stored may be given to anybody. */
   #assignment(state: OwnershipState, known: Znode | null, owner: string, incarnation: string) {
-    if (known === null) return assignedTopicNode(owner, incarnation);
+    if (known === null) return topicNodeAfterAssignment(owner, incarnation);
     const { value } = known;
     const isThere = state.present[Number(value.owner.slice(1))] === "live" && value.owner !== "";
     const epochMax = this.#may("delete") && state.isForgotten ? 5 : 3; // as often as it has to be, and an end of it
     if (isThere || value.owner === owner || value.epoch > epochMax) return null;
-    if (value.state === "new") return reassignedTopicNode(value, owner);
+    if (value.state === "new") return topicNodeAfterReassignment(value, owner);
     return this.#has("assigns what a dead server has stored")
-      ? { ...reassignedTopicNode(value, owner), state: "new" as const, source: null }
+      ? { ...topicNodeAfterReassignment(value, owner), state: "new" as const, source: null }
       : null;
   }
 
@@ -192,10 +192,10 @@ export class OwnershipModel implements Model<OwnershipState> {
   #forget(state: OwnershipState, node: Znode): Transition<OwnershipState> {
     const label = `${node.value.owner} is forgotten`;
     const version = node.version + 1;
-    const back = returnedTopicNode(node.value);
+    const back = topicNodeAfterReturn(node.value);
     if (back !== null) return { kind: "fault", label, state: { ...state, node: { value: back, version } } };
     const incarnation = this.#has("forgets without another incarnation") ? node.value.incarnation : "f";
-    const fresh = forgottenTopicNode(node.value, incarnation);
+    const fresh = topicNodeAfterForget(node.value, incarnation);
     if (fresh === null) throw new Error("No sequence numbers are left");
     const baseOffset = this.#has("numbers messages again after a forget") ? 0 : fresh.baseOffset;
     const client = { ...state.client, acked: "", moved: 0, returned: "" };
@@ -212,7 +212,7 @@ export class OwnershipModel implements Model<OwnershipState> {
    * goes.
    */
   #delete(state: OwnershipState, node: Znode, who: number): Transition<OwnershipState> {
-    const fresh = forgottenTopicNode(node.value, "f");
+    const fresh = topicNodeAfterForget(node.value, "f");
     if (fresh === null) throw new Error("No sequence numbers are left");
     const written = { value: fresh, version: node.version + 1 };
     const client = { ...state.client, acked: "", moved: 0, returned: "" };

@@ -1,6 +1,6 @@
 /** The operator's way back from an older copy of a server's disk, in the topic ownership model. */
 import { decideTopicRestore } from "../../../src/pubsub/ownership/topic_decision.ts";
-import { forgottenTopicNode, returnedTopicNode } from "../../../src/pubsub/ownership/topic_node.ts";
+import { topicNodeAfterForget, topicNodeAfterReturn } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Transition } from "../../support/explore.ts";
 import { type Mistake, type OwnershipState, type Server, serverName, withServer } from "./pubsub_ownership_world.ts";
 
@@ -27,8 +27,8 @@ export function restore(state: OwnershipState, who: number, { server, out, has }
   const others = young.servers.map((other, index) => index === who ? other : { ...other, request: null });
   const accepted = { ...young, client, servers: others, isForgotten: true };
   if (decision.do === "give up") {
-    const back = returnedTopicNode(node.value);
-    const value = back ?? forgottenTopicNode(node.value, "r");
+    const back = topicNodeAfterReturn(node.value);
+    const value = back ?? topicNodeAfterForget(node.value, "r");
     if (value === null) throw new Error("No sequence numbers are left");
     return step({ ...(back === null ? accepted : young), node: { value, version } });
   }

@@ -1,6 +1,6 @@
 /** A server of the topic ownership model: its session, what it does about the topic, what it answers. */
 import { decideTopic, decideTopicTransfer, type TopicAction } from "../../../src/pubsub/ownership/topic_decision.ts";
-import { takenBackTopicNode, type TopicNode } from "../../../src/pubsub/ownership/topic_node.ts";
+import { type TopicNode, topicNodeAfterTakeBack } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Transition, TransitionKind } from "../../support/explore.ts";
 import { told } from "./pubsub_ownership_client_model.ts";
 import { putBack, restore } from "./pubsub_ownership_restore_model.ts";
@@ -183,7 +183,7 @@ export class OwnershipServerModel {
       const copy = { ...server.copy, sealedFor: null };
       push(out, "step", `${serverName(who)} opens what it has sealed`, withServer(state, who, { copy }));
     } else if (action.mayTakeBack || this.#has("takes back in a tree that was made again")) {
-      this.#write(state, who, takenBackTopicNode(server.known.value), "take back", out);
+      this.#write(state, who, topicNodeAfterTakeBack(server.known.value), "take back", out);
     }
   }
 

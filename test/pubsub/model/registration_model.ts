@@ -6,7 +6,7 @@
  *
  * Models: src/pubsub/store/clients/client_admission.ts
  */
-import { decideRegistration } from "../../../src/pubsub/store/clients/client_admission.ts";
+import { decideClientRegistration } from "../../../src/pubsub/store/clients/client_admission.ts";
 import type { Model, Transition } from "../../support/explore.ts";
 
 export const mistakes = [
@@ -140,7 +140,7 @@ export class RegistrationModel implements Model<RegistrationState> {
     const { client } = state;
     if (client === null && this.#has("takes a client that it does not know for a new one")) return "new";
     if (client !== null && this.#has("asks a client that it knows for nothing")) return "known";
-    return decideRegistration(number, { client: client?.since ?? null, topic: state.number });
+    return decideClientRegistration(number, { client: client?.since ?? null, topic: state.number });
   }
 
   /** At the server. */

@@ -12,10 +12,10 @@
  */
 import { decideTopic, decideTopicTransfer, type TopicAction } from "../../../src/pubsub/ownership/topic_decision.ts";
 import {
-  returnedTopicNode,
-  takenBackTopicNode,
-  takenOverTopicNode,
   type TopicNode,
+  topicNodeAfterReturn,
+  topicNodeAfterTakeBack,
+  topicNodeAfterTakeover,
 } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 import {
@@ -125,7 +125,7 @@ export class StoreTransferModel implements Model<TransferState> {
         for (const id of shared) Object.assign(next[id], { opened: null, waitsFor: 0, request: null });
       });
     }
-    const back = returnedTopicNode(value);
+    const back = topicNodeAfterReturn(value);
     const isGone = isServer(value.owner) && !state[value.owner].hasSession;
     if (this.#options.forgets === true && back !== null && isGone) {
       fault(`${value.owner} is forgotten`, (next) => {
@@ -173,7 +173,7 @@ export class StoreTransferModel implements Model<TransferState> {
         return store("discards what it staged", { staged: null });
       case "hand off":
         if (copy !== null) this.#send(state, { to: action.to, owner: "a", epoch: copy.epoch, log: copy.log }, add);
-        if (action.mayTakeBack) this.#write(state, "a", takenBackTopicNode(known), "take back", add);
+        if (action.mayTakeBack) this.#write(state, "a", topicNodeAfterTakeBack(known), "take back", add);
         return;
       case "serve":
         if (copy !== null) this.#servePrivate(state, copy.log, add);
@@ -302,7 +302,7 @@ export class StoreTransferModel implements Model<TransferState> {
         if (opened !== null && row !== undefined) {
           this.#send(state, { to: action.to, owner: id, epoch: opened.epoch, log: row.log }, add);
         }
-        return this.#write(state, id, takenBackTopicNode(known), "take back", add);
+        return this.#write(state, id, topicNodeAfterTakeBack(known), "take back", add);
       }
       case "serve":
         this.#serveShared(state, id, known, add);
@@ -339,7 +339,7 @@ export class StoreTransferModel implements Model<TransferState> {
     add("choice", `${id} gives the topic to ${other}`, (next) => {
       next.moves--;
       next[id].opened = null;
-      writeNode(next, takenOverTopicNode(known, other));
+      writeNode(next, topicNodeAfterTakeover(known, other));
       next[id].known = next.node;
     });
   }

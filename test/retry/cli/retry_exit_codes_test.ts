@@ -7,7 +7,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
-import { tables } from "../../../src/retry/queue/sqlite/retry_tables.ts";
+import { sqliteRetryTables } from "../../../src/retry/queue/sqlite/retry_tables.ts";
 import { BatonSession, type Running } from "../../support/baton_session.ts";
 import { isFullDose } from "../../support/dose.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -115,7 +115,7 @@ test("of run and serve", async () => {
     }
     // With a checksum that matches: no disk did this.
     const head = '{"kind":"http"}';
-    const sum = tables.bodies.checksumOfRow({ seq: 1, head, body: new TextEncoder().encode("x\n") });
+    const sum = sqliteRetryTables.bodies.checksumOfRow({ seq: 1, head, body: new TextEncoder().encode("x\n") });
     spoilt(`tampered.${word}`, `UPDATE bodies SET head = '${head}', sum = ${sum}`);
     spoilt(`damaged.${word}`, "UPDATE store SET paused = 1");
   }

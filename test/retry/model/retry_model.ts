@@ -14,7 +14,7 @@ import {
   type MessageLife,
   newLife,
 } from "../../../src/retry/queue/message_life.ts";
-import { planAppend } from "../../../src/retry/dead_letters/file_sink.ts";
+import { planDeadLetterAppend } from "../../../src/retry/dead_letters/file_sink.ts";
 import type { Model, Transition } from "../../support/explore.ts";
 
 export const mistakes = [
@@ -317,7 +317,10 @@ export class RetryModel implements Model<World> {
     const name = `w${at}`;
     const { file } = world;
     if (worker.phase === "looking") {
-      const found = planAppend(file.map((one) => (one === "whole" ? "LETTER\n" : "LET")).join(""), "LETTER\n");
+      const found = planDeadLetterAppend(
+        file.map((one) => (one === "whole" ? "LETTER\n" : "LET")).join(""),
+        "LETTER\n",
+      );
       const plan = found === "present" && this.#has("appends again without a look") ? "append" : found;
       if (plan === "present") return [step(`${name} finds the letter`, set({ phase: "marking" }))];
       const repaired = plan === "cut" && !this.#has("appends behind half a letter") ? file.slice(0, -1) : file;

@@ -3,20 +3,20 @@
  * dies or stops responding while a command needs it.
  */
 import { BatonError, errorMessage } from "../../errors.ts";
-import { abortable } from "../../support/abort.ts";
+import { rejectOnAbort } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { processSystem } from "../../support/own_process.ts";
 import { type HelperProcess, markHelperEnding, startHelperProcess } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { otherPidNamespaceReason, readProcess, readProcessArguments } from "../proc/process_table.ts";
+import { readProcess, readProcessArguments, whyProcessTableIsUnusable } from "../proc/process_table.ts";
 import {
-  guardAskLine,
+  guardAliveQuestionLine,
   guardChildLine,
   type GuardedChild,
   type GuardedSession,
   guardForgetLine,
-  guardKnownLine,
-  guardLeftLine,
+  guardGiveUpLine,
+  guardKnownProcessesLine,
   guardRenewLine,
   guardSessionLine,
   guardWatchLine,
@@ -156,7 +156,7 @@ class GuardHandle implements CommandGuard {
   #cancelRetry = () => {};
   readonly #jobs = new Map<string, WatchedJob>();
   /** Why no job can be watched on this system; null if jobs can be watched. */
-  readonly #otherNamespace = otherPidNamespaceReason();
+  readonly #otherNamespace = whyProcessTableIsUnusable();
   #ready = Promise.withResolvers<void>();
   #isReady = false;
   #process: HelperProcess | null = null;
@@ -211,8 +211,8 @@ class GuardHandle implements CommandGuard {
     if (!this.#done) {
       job.unsubscribe = options.subscribe(() => void this.#write(guardRenewLine(cookie, deadlineOf(job))));
     }
-    await abortable(this.#ready.promise, options.signal);
-    if (job.sent !== undefined) await abortable(job.sent, options.signal);
+    await rejectOnAbort(this.#ready.promise, options.signal);
+    if (job.sent !== undefined) await rejectOnAbort(job.sent, options.signal);
     job.isWatched = true;
   }
 
@@ -224,7 +224,7 @@ class GuardHandle implements CommandGuard {
 
   async clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null> {
     const job = this.#jobs.get(cookie);
-    return job === undefined ? null : await abortable(job.cleared.promise, signal).catch(() => null);
+    return job === undefined ? null : await rejectOnAbort(job.cleared.promise, signal).catch(() => null);
   }
 
   forget(cookie: string): void {
@@ -236,15 +236,18 @@ class GuardHandle implements CommandGuard {
 
   reportKnown(cookie: string, pids: readonly number[]): void {
     const job = this.#jobs.get(cookie);
-    const line = guardKnownLine(cookie, pids.map((pid) => ({ pid, startTicks: readProcess(pid)?.startTicks ?? 0 })));
+    const line = guardKnownProcessesLine(
+      cookie,
+      pids.map((pid) => ({ pid, startTicks: readProcess(pid)?.startTicks ?? 0 })),
+    );
     if (job !== undefined) job.known = line;
     void this.#write(line);
   }
 
   leave(cookie: string): void {
     const job = this.#jobs.get(cookie);
-    if (job !== undefined) job.left = guardLeftLine(cookie);
-    void this.#write(guardLeftLine(cookie));
+    if (job !== undefined) job.left = guardGiveUpLine(cookie);
+    void this.#write(guardGiveUpLine(cookie));
   }
 
   setSession(handle: string | null): void {
@@ -312,7 +315,7 @@ class GuardHandle implements CommandGuard {
     this.#askLater();
     if (this.#process === null) return;
     if (this.#unanswered++ < (this.#isReady ? unansweredMax : 5 * unansweredMax)) {
-      if (this.#isReady) void this.#write(guardAskLine);
+      if (this.#isReady) void this.#write(guardAliveQuestionLine);
       else if (this.#unanswered > unansweredMax) this.#tellMissing("The guard does not start");
       return;
     }

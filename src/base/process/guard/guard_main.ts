@@ -13,6 +13,7 @@ import { describeUnstoppableProcesses } from "../proc/unstoppable.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { JobKiller, type JobKillResult, ProcessGroupWatch } from "./kill_job.ts";
 import {
+  chooseGuardSessionToEnd,
   type GuardedChild,
   type GuardedJob,
   type GuardedSession,
@@ -20,11 +21,10 @@ import {
   idleGuardState,
   overdueGuardedJobs,
   readGuardLine,
-  sessionToEnd,
 } from "./guard_state.ts";
 
 /** The name of the process, at most 15 bytes. It does not contain "baton", so that `pkill baton` does not kill both. */
-export const guardName = "lock-guard";
+export const guardProcessName = "lock-guard";
 
 const input = 0;
 const output = 1;
@@ -82,17 +82,17 @@ export interface GuardKeptSession {
 }
 
 /** Actions of the guard on baton's session. `handle` is that of `GuardedSession`. */
-export interface GuardSessions {
+export interface GuardSessionActions {
   end(handle: string): Promise<unknown>;
   keep(handle: string): Promise<GuardKeptSession>;
 }
 
 /** Runs the guard until nothing is left to watch, then ends the session if that is safe. */
-export async function runGuard(sessions: GuardSessions): Promise<void> {
+export async function runGuard(sessions: GuardSessionActions): Promise<void> {
   const libc = await loadLibc();
   if (libc === null) return void writeSync(output, "failed it cannot call libc, which needs compiled code\n");
   for (const signal of [1, 2, 3, 13, 15]) libc.ignoreSignal(signal); // HUP INT QUIT PIPE TERM
-  libc.setProcessName(guardName);
+  libc.setProcessName(guardProcessName);
   if ("Deno" in globalThis) (await import("../spawn/inherited_descriptors.ts")).closeInheritedDescriptors(libc);
   const loop = new GuardLoop(libc);
   let kept: GuardKeptSession | null = null;
@@ -141,7 +141,7 @@ interface StartedKill {
  * The next action of the guard. `wait` waits for the pipe, at most `forMs`. `sleep` sleeps, because the pipe has ended.
  * `keep` sleeps and keeps the session alive from now on. `end` ends the session, if there is one, and then the guard.
  */
-export type GuardStep =
+export type GuardNextAction =
   | { readonly kind: "wait" | "sleep"; readonly forMs: number }
   | {
     readonly kind: "keep";
@@ -176,7 +176,7 @@ export class GuardLoop {
   }
 
   /** Returns the next action. `isLost` means that the session that the guard keeps alive is lost. */
-  step(isLost = false): GuardStep {
+  step(isLost = false): GuardNextAction {
     if (this.#clearing !== null) return this.#clearing.step(isLost);
     // Read before the pipe, so that a renewal that baton wrote in time counts, even if this process has stood still.
     const nowMs = this.#libc.bootTimeMs();
@@ -247,7 +247,7 @@ export class GuardLoop {
   }
 
   /** Starts to kill all jobs, because the pipe has ended. Deadlines no longer matter, and no process reads reports. */
-  #clearAll(): GuardStep {
+  #clearAll(): GuardNextAction {
     const kills = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
     this.#clearing = new Clearing(this.#state, kills, this.#libc);
     return this.#clearing.step(false);
@@ -292,7 +292,7 @@ class Clearing {
     this.#startMs = libc.bootTimeMs();
   }
 
-  step(isLost: boolean): GuardStep {
+  step(isLost: boolean): GuardNextAction {
     const { session } = this.#state;
     // A living baton keeps its session itself.
     const isKept = session !== null && !isLost && this.#libc.parentPid() !== session.owner;
@@ -324,9 +324,9 @@ class Clearing {
     return unended.map(([cookie, kill]) => keptJob(this.#state.jobs.get(cookie), kill));
   }
 
-  #end(): GuardStep {
+  #end(): GuardNextAction {
     this.#lastMs ??= this.#libc.bootTimeMs() + dyingMs;
-    const session = sessionToEnd(this.#state, {
+    const session = chooseGuardSessionToEnd(this.#state, {
       isGone: (pid) => this.#libc.parentPid() !== pid,
       isCleared: (cookie) => this.#ends.get(cookie)?.isCertain ?? false,
     });

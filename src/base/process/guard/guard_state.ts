@@ -40,7 +40,7 @@ export interface GuardedJob {
 export interface GuardedSession {
   /** The baton process that has the session and has started the guard. */
   readonly owner: number;
-  /** The argument of `endSession`, which is a secret. */
+  /** The argument of `endSessionOfDeadProcess`, which is a secret. */
   readonly handle: string;
 }
 
@@ -94,7 +94,7 @@ export function overdueGuardedJobs(state: GuardState, nowMs: number): string[] {
 }
 
 /** Facts that the guard can find out after the pipe has ended and it has killed all jobs. */
-export interface SessionEndFacts {
+export interface GuardSessionEndFacts {
   /** Returns whether the process is dead, so that it can start or hold nothing. */
   readonly isGone: (pid: number) => boolean;
   readonly isCleared: (cookie: string) => boolean;
@@ -104,7 +104,10 @@ export interface SessionEndFacts {
  * Returns the session that the guard may end; null if the session must expire by itself. The guard knows all jobs of
  * the session, because baton reports a job before it starts the job.
  */
-export function sessionToEnd({ jobs, session, done }: GuardState, after: SessionEndFacts): GuardedSession | null {
+export function chooseGuardSessionToEnd(
+  { jobs, session, done }: GuardState,
+  after: GuardSessionEndFacts,
+): GuardedSession | null {
   if (done || session === null || !after.isGone(session.owner)) return null;
   if ([...jobs.values()].some(({ isLeft }) => isLeft)) return null;
   return [...jobs.keys()].every((cookie) => after.isCleared(cookie)) ? session : null;
@@ -122,13 +125,13 @@ export function guardRenewLine(cookie: string, deadlineMs: number): string {
   return `renew ${cookie} ${Math.floor(deadlineMs)}\n`;
 }
 
-export const guardAskLine = "ask\n";
+export const guardAliveQuestionLine = "ask\n";
 
-export function guardKnownLine(cookie: string, known: readonly ProcessIdentity[]): string {
+export function guardKnownProcessesLine(cookie: string, known: readonly ProcessIdentity[]): string {
   return `${["known", cookie, ...known.map(({ pid, startTicks }) => `${pid}:${startTicks}`)].join(" ")}\n`;
 }
 
-export function guardLeftLine(cookie: string): string {
+export function guardGiveUpLine(cookie: string): string {
   return `left ${cookie}\n`;
 }
 

@@ -4,14 +4,14 @@
  */
 import { processSystem } from "../../support/own_process.ts";
 import { ProcessKillRounds } from "../proc/stop_rounds.ts";
-import { KnownProcesses, type KnownProcessesSnapshot } from "../proc/known_processes.ts";
+import { type FoundJobProcesses, JobProcessFinder } from "../proc/known_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
   hasProcessTable,
   listProcesses,
-  probeProcess,
-  readAncestry,
   readProcess,
+  readProcessAncestry,
+  readProcessOrUnknown,
   readProgramPath,
   sendSignal,
 } from "../proc/process_table.ts";
@@ -50,10 +50,10 @@ export class JobKiller {
   readonly #job: GuardedJob;
   readonly #libc: Libc;
   readonly #startMs: number;
-  readonly #known: KnownProcesses;
+  readonly #known: JobProcessFinder;
   readonly #rounds: ProcessKillRounds;
   readonly #group: ProcessGroupWatch | null;
-  #lastFound: KnownProcessesSnapshot = { alive: [], isCertain: false, unreadable: [] };
+  #lastFound: FoundJobProcesses = { alive: [], isCertain: false, unreadable: [] };
   #emptyChecks = 0;
   #clearedAtMs: number;
   #giveUpAtMs: number;
@@ -67,7 +67,7 @@ export class JobKiller {
     this.#clearedAtMs = this.#startMs;
     this.#giveUpAtMs = this.#startMs + killMsMax;
     const mayBeScript = job.child?.ownGroup === false;
-    this.#known = new KnownProcesses(cookie, job.child, mayBeScript ? job.child.startTicks : null);
+    this.#known = new JobProcessFinder(cookie, job.child, mayBeScript ? job.child.startTicks : null);
     for (const one of job.known) this.#known.add(one);
     const stoppable = {
       find: (onFound: (pid: number) => void) => this.#find(onFound),
@@ -115,7 +115,7 @@ export class JobKiller {
     return this.alive.length === 0 && this.#lastFound.isCertain;
   }
 
-  #find(onFound: (pid: number) => void): KnownProcessesSnapshot {
+  #find(onFound: (pid: number) => void): FoundJobProcesses {
     return this.#lastFound = this.#known.find(this.#groupNumber(), onFound);
   }
 
@@ -139,9 +139,9 @@ export class JobKiller {
     const { child } = this.#job;
     if (!hasProcessTable() || procHidesProcesses()) return true;
     const sinceTicks = (child ?? readProcess(processSystem.pid))?.startTicks ?? 0;
-    const takesOrphans = new Set([1, ...readAncestry(processSystem.pid).map(({ parent }) => parent)]);
+    const takesOrphans = new Set([1, ...readProcessAncestry(processSystem.pid).map(({ parent }) => parent)]);
     return this.#lastFound.unreadable.some((pid) => {
-      const row = probeProcess(pid);
+      const row = readProcessOrUnknown(pid);
       if (row === "unknown") return true;
       return row !== null && !row.dead && row.startTicks >= sinceTicks && takesOrphans.has(row.parent);
     });
@@ -211,18 +211,18 @@ export class ProcessGroupWatch {
 const sysPtrace = 19n;
 
 /** The system calls, which a test replaces. They throw if the information is not available. */
-export interface ProcProbes {
+export interface ProcSystemCalls {
   readonly pids: () => number[];
-  readonly row: typeof probeProcess;
+  readonly row: typeof readProcessOrUnknown;
   readonly program: (pid: number) => string;
   readonly mounts: () => string;
   /** Returns whether this process may read the processes of other users (CAP_SYS_PTRACE). */
   readonly mayReadAll: () => boolean;
 }
 
-const procProbes: ProcProbes = {
+const procProbes: ProcSystemCalls = {
   pids: listProcesses,
-  row: probeProcess,
+  row: readProcessOrUnknown,
   program: readProgramPath,
   mounts: () => processSystem.readText("/proc/self/mountinfo", "utf8"),
   mayReadAll() {

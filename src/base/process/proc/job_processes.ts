@@ -5,12 +5,12 @@
  */
 import { isAdoptedOrphan, isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
 import { ProcessKillRounds } from "./stop_rounds.ts";
-import { KnownProcesses } from "./known_processes.ts";
+import { JobProcessFinder } from "./known_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
   hasProcessTable,
+  isBatonServiceProcess,
   isProcessAlive,
-  isServiceProcess,
   listChildProcesses,
   listDescendantProcesses,
   readProcess,
@@ -124,12 +124,12 @@ interface JobProcessesOptions extends CommandProcess {
 /** The processes of a command that is the only one of this process, or whose orphans this process does not adopt. */
 export class JobProcesses extends CommandProcesses {
   readonly #options: JobProcessesOptions;
-  readonly #known: KnownProcesses;
+  readonly #known: JobProcessFinder;
 
   constructor(options: JobProcessesOptions) {
     super(options);
     this.#options = options;
-    this.#known = new KnownProcesses(options.cookie, null);
+    this.#known = new JobProcessFinder(options.cookie, null);
   }
 
   reapOrphans(): readonly number[] {
@@ -141,7 +141,7 @@ export class JobProcesses extends CommandProcesses {
     const { pid, ownGroup, adopts, libc } = this.#options;
     if (adopts && libc !== null) {
       return {
-        alive: findLivingProcesses(() => descendantsAfterReaping(libc, isNotOfTheCommand), isProcessAlive),
+        alive: findLivingProcesses(() => reapAndListDescendants(libc, isNotOfTheCommand), isProcessAlive),
         isCertain: true,
       };
     }
@@ -156,7 +156,7 @@ export class JobProcesses extends CommandProcesses {
 }
 
 function isNotOfTheCommand(pid: number): boolean {
-  return isOwnHelperProcess(pid) || isServiceProcess(pid);
+  return isOwnHelperProcess(pid) || isBatonServiceProcess(pid);
 }
 
 /**
@@ -178,14 +178,14 @@ export function listLivingOrphans(libc: Libc): number[] {
   const children = listChildProcesses(processSystem.pid);
   const reaped = new Set(reapAdoptedOrphans(libc, children));
   return children.filter((pid) => isAdoptedOrphan(pid) && !reaped.has(pid)).slice(0, orphansMax)
-    .filter((pid) => !isServiceProcess(pid));
+    .filter((pid) => !isBatonServiceProcess(pid));
 }
 
 /**
  * Reaps dead orphans and returns all descendants. The reaped orphans come first, because they may have left children.
  * `skip` excludes a child and its descendants.
  */
-export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boolean): number[] {
+export function reapAndListDescendants(libc: Libc, skip: (pid: number) => boolean): number[] {
   const children = listChildProcesses(processSystem.pid);
   const reaped = new Set(reapAdoptedOrphans(libc, children));
   const rest = children.filter((pid) => !reaped.has(pid) && !skip(pid));

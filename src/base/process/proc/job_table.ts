@@ -3,17 +3,17 @@
  * /proc and remembers the owners; attribute_processes.ts decides them.
  */
 import { isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
-import { CommandProcesses, descendantsAfterReaping, findLivingProcesses, listLivingOrphans } from "./job_processes.ts";
+import { CommandProcesses, findLivingProcesses, listLivingOrphans, reapAndListDescendants } from "./job_processes.ts";
 import { attributeProcesses, type ObservedProcess, type ProcessOwners } from "./attribute_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
+  isBatonServiceProcess,
   isProcessAlive,
-  isServiceProcess,
   listChildProcesses,
-  probeProcess,
   type ProcessRow,
   readProcess,
   readProcessCookies,
+  readProcessOrUnknown,
   sendSignal,
 } from "./process_table.ts";
 
@@ -93,9 +93,9 @@ export class JobTable {
   scan(libc: Libc): JobTableSnapshot {
     const observed: ObservedProcess[] = [];
     const gone: number[] = [];
-    const below = descendantsAfterReaping(libc, (child) => isOwnHelperProcess(child) || isServiceProcess(child));
+    const below = reapAndListDescendants(libc, (child) => isOwnHelperProcess(child) || isBatonServiceProcess(child));
     for (const pid of below) {
-      const row = probeProcess(pid);
+      const row = readProcessOrUnknown(pid);
       if (row === "unknown") observed.push(unreadableProcess(pid, parentAmong(below, pid)));
       else if (row === null || row.dead) gone.push(pid);
       else observed.push({ ...row, cookies: this.#isCertain(row) ? [] : readProcessCookies(pid) });

@@ -5,19 +5,19 @@
  * started inside the job is not part of it.
  */
 import {
+  isBatonServiceProcess,
   isProcessAlive,
-  isServiceProcess,
   listDescendantProcesses,
   listProcesses,
   parseJobCookies,
-  probeProcess,
   type ProcessIdentity,
   readProcess,
   readProcessEnvironment,
+  readProcessOrUnknown,
 } from "./process_table.ts";
 import { processSystem } from "../../support/own_process.ts";
 
-export interface KnownProcessesSnapshot {
+export interface FoundJobProcesses {
   /** The pids; the command comes first if it is alive. */
   readonly alive: readonly number[];
   /**
@@ -38,7 +38,7 @@ const unknownTicks = -1;
  */
 const scansMax = 32;
 
-export class KnownProcesses {
+export class JobProcessFinder {
   readonly #marks: Omit<JobMarks, "group">;
   readonly #marked: MarkedProcesses;
   readonly #command: number | null;
@@ -70,7 +70,7 @@ export class KnownProcesses {
    * Scans once. `group` is the job's process group. Calls `onFound` for each process with the mark as soon as the scan
    * finds it.
    */
-  find(group: number | null, onFound: (pid: number) => void = () => {}): KnownProcessesSnapshot {
+  find(group: number | null, onFound: (pid: number) => void = () => {}): FoundJobProcesses {
     const { found, isCertain, unreadable } = this.#marked.scan(
       { ...this.#marks, group },
       onFound,
@@ -83,7 +83,7 @@ export class KnownProcesses {
   }
 
   /** Scans until it finds a living `wanted` process, is certain that there is none, or reaches the limit of scans. */
-  findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): KnownProcessesSnapshot {
+  findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): FoundJobProcesses {
     for (let scans = 1;; scans++) {
       const snapshot = this.find(group);
       const alive = snapshot.alive.filter(wanted);
@@ -97,8 +97,8 @@ export class KnownProcesses {
   rememberDescendants(): void {
     for (const root of [...this.#known.keys()]) {
       // A service looks like any other process before its execve.
-      if (this.#isKnown(root) && !isServiceProcess(root)) {
-        for (const pid of listDescendantProcesses(root, isServiceProcess)) this.#remember(pid, false);
+      if (this.#isKnown(root) && !isBatonServiceProcess(root)) {
+        for (const pid of listDescendantProcesses(root, isBatonServiceProcess)) this.#remember(pid, false);
       } else {
         this.#known.delete(root);
         this.#older.delete(root);
@@ -123,12 +123,12 @@ export class KnownProcesses {
 
   /** Returns whether a known process is alive; true also if /proc does not describe it. */
   #isKnown(pid: number): boolean {
-    const row = probeProcess(pid);
+    const row = readProcessOrUnknown(pid);
     return row === "unknown" || (row?.dead === false && row.startTicks === this.#known.get(pid));
   }
 
   #remember(pid: number, isMarked: boolean): void {
-    const row = probeProcess(pid);
+    const row = readProcessOrUnknown(pid);
     const before = this.#known.get(pid);
     if (isMarked) this.#older.delete(pid);
     if (row === "unknown") this.#known.set(pid, before ?? unknownTicks);
@@ -237,7 +237,7 @@ function kindOf(pid: number, { cookie, group, isScript, sinceTicks }: JobMarks):
   const environ = readProcessEnvironment(pid);
   if (environ !== null && parseJobCookies(environ).includes(cookie)) return "marked";
   if (environ !== "" && group === null && !isScript) return environ === null ? "unreadable" : "other";
-  const row = probeProcess(pid);
+  const row = readProcessOrUnknown(pid);
   if (row === "unknown") return environ === null ? "unreadable" : "unknown";
   if (row === null || row.dead) return "ended";
   if (row.group === group) return "marked";

@@ -38,12 +38,12 @@ const localErrors = ["EMFILE", "ENFILE", "ENOMEM"];
 
 /** Reads a process from /proc/PID/stat (proc(5)). Returns null if the process does not exist or cannot be read. */
 export function readProcess(pid: number): ProcessRow | null {
-  const row = probeProcess(pid);
+  const row = readProcessOrUnknown(pid);
   return row === "unknown" ? null : row;
 }
 
 /** Reads a process like `readProcess`, but returns "unknown" for an existing process that cannot be read. */
-export function probeProcess(pid: number): ProcessRow | null | "unknown" {
+export function readProcessOrUnknown(pid: number): ProcessRow | null | "unknown" {
   let text: string;
   try {
     text = processSystem.readText(`/proc/${pid}/stat`);
@@ -97,7 +97,7 @@ export function processOfThread(id: number): number {
 }
 
 /** Reads a process and its ancestors, the nearest first, as far as they can be read. */
-export function* readAncestry(pid: number): Generator<ProcessRow> {
+export function* readProcessAncestry(pid: number): Generator<ProcessRow> {
   const seen = new Set<number>();
   for (let row = readProcess(pid); row !== null && !seen.has(row.pid); row = readProcess(row.parent)) {
     seen.add(row.pid);
@@ -114,13 +114,13 @@ export interface ProcessIdentity {
 
 /** Returns whether the identified process exists and has not ended; true if it cannot be read. */
 export function isSameProcessAlive({ pid, startTicks }: ProcessIdentity): boolean {
-  const row = probeProcess(pid);
+  const row = readProcessOrUnknown(pid);
   return row === "unknown" || (row !== null && !row.dead && row.startTicks === startTicks);
 }
 
 /** Returns whether the process exists and has not ended; true if it cannot be read. */
 export function isProcessAlive(pid: number): boolean {
-  const row = probeProcess(pid);
+  const row = readProcessOrUnknown(pid);
   return row === "unknown" || row?.dead === false;
 }
 
@@ -137,7 +137,7 @@ export function isProcessGroupAlive(group: number): boolean {
  * Finds out whether all children belong to this process's first thread. Call it for each child, in the turn of the
  * event loop that started the child.
  */
-export function noteChildStarted(pid: number): void {
+export function checkFirstThreadHasChild(pid: number): void {
   const { own } = processSystem;
   if (own.firstThreadHasAll !== null) return;
   try {
@@ -273,7 +273,7 @@ export function hasProcessTable(): boolean {
  * Returns why /proc must not be used; null if it may be used. A /proc of another PID namespace (`unshare -p` without
  * --mount-proc) has the numbers of other processes.
  */
-export function otherPidNamespaceReason(): string | null {
+export function whyProcessTableIsUnusable(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
   const there = readOwnPid() ?? "missing";
   return `/proc shows another PID namespace, where process ${processSystem.pid} is ${there}: ` +
@@ -334,7 +334,7 @@ const marks = [keeperProcessVariable, holderProcessVariable];
  * outlive the command that started them, and are not part of it. False for a process that has ended or is another
  * user's.
  */
-export function isServiceProcess(pid: number): boolean {
+export function isBatonServiceProcess(pid: number): boolean {
   const environ = `\0${readProcessEnvironment(pid) ?? ""}`;
   return marks.some((mark) => environ.includes(`\0${mark}=`));
 }

@@ -1,7 +1,7 @@
 /** Describes processes that SIGKILL does not end, because they belong to another user or wait in the kernel. */
 import { processSystem } from "../../support/own_process.ts";
 import { findUserName } from "../../support/user_name.ts";
-import { probeProcess, processName } from "./process_table.ts";
+import { processName, readProcessOrUnknown } from "./process_table.ts";
 
 const describedMax = 5;
 
@@ -18,7 +18,7 @@ export function describeUnstoppableProcesses(pids: readonly number[]): string {
 
 function describe(pid: number): string {
   if (pid < 0) return `a process of group ${-pid} that /proc does not show`;
-  const row = probeProcess(pid);
+  const row = readProcessOrUnknown(pid);
   if (row === null || (row !== "unknown" && row.dead)) return "";
   const why = row !== "unknown" && row.isInKernel ? "waits in the kernel" : userOf(pid);
   const name = processName(pid).replaceAll(/[^ -~]/g, "?"); // any user may have chosen it

@@ -1,27 +1,27 @@
 /** Describes how a supervised command ended. baton's exit codes are in src/base/exit_codes.ts. */
 import { constants } from "node:os";
 
-export type ChildEnd =
+export type ChildExitStatus =
   | { readonly kind: "exited"; readonly code: number }
   /** `signal` is the name of the signal; if the signal has no name, `SIG` and its number. */
   | { readonly kind: "signaled"; readonly signal: string; readonly signalNumber: number }
   /** The command has ended with an unknown status, which never counts as success. */
   | { readonly kind: "unreadable"; readonly why: string };
 
-export type ChildEnding =
-  | ChildEnd
+export type SupervisedChildEnding =
+  | ChildExitStatus
   /**
    * baton stopped the command because it lost the lock or was about to, because the lock was revoked, or because the
    * time limit was over. `child` says how the command then ended.
    */
-  | { readonly kind: "lost" | "revoked" | "time_limit"; readonly child: ChildEnd | null }
+  | { readonly kind: "lost" | "revoked" | "time_limit"; readonly child: ChildExitStatus | null }
   /**
    * baton could not confirm in time that all processes were dead. `isDead` means that all are dead now, as after a
    * suspend of the machine. If some live, baton must not release the lock, and lets the session expire.
    */
   | {
     readonly kind: "breach";
-    readonly child: ChildEnd | null;
+    readonly child: ChildExitStatus | null;
     readonly survivors: readonly number[];
     readonly isDead: boolean;
   }
@@ -29,14 +29,14 @@ export type ChildEnding =
   /** `signal` aborted before the start, so no process was started. */
   | { readonly kind: "cancelled" };
 
-export type ChildOutcome = ChildEnding & {
+export type ChildOutcome = SupervisedChildEnding & {
   readonly pid: number | null;
   /** The time from the grant until the lock may be released. */
   readonly heldMs: number;
 };
 
 /** Returns a failure as the end of a sentence; null for a success. */
-export function describeChildFailure(end: ChildEnd): string | null {
+export function describeChildFailure(end: ChildExitStatus): string | null {
   switch (end.kind) {
     case "exited":
       return end.code === 0 ? null : `exited with ${end.code}`;
@@ -51,7 +51,7 @@ export function describeChildFailure(end: ChildEnd): string | null {
  * Converts how the runtime reports an end. `signal` is a name; Bun passes a number for a real-time signal, which has no
  * name.
  */
-export function toChildEnd(code: number | null, signal: string | number | null): ChildEnd {
+export function toChildExitStatus(code: number | null, signal: string | number | null): ChildExitStatus {
   if (typeof signal === "number") return { kind: "signaled", signal: `SIG${signal}`, signalNumber: signal };
   const signalNumber = signal === null ? undefined : constants.signals[signal as NodeJS.Signals];
   if (signal !== null && signalNumber !== undefined) return { kind: "signaled", signal, signalNumber };

@@ -4,7 +4,7 @@
  */
 import { registerChildProcess } from "../../support/own_process.ts";
 import { ownProgramCommand } from "../../support/self_exec.ts";
-import { onUnnamedSignalEnd } from "./unnamed_signal.ts";
+import { onChildEndByUnnamedSignal } from "./unnamed_signal.ts";
 
 export interface HelperProcess {
   readonly pid: number;
@@ -153,7 +153,7 @@ async function startWithNode(
   const ended = new Promise<void>((resolve) => {
     child.once("close", () => resolve());
     child.once("error", () => resolve());
-    onUnnamedSignalEnd(child.pid ?? 0, () => resolve());
+    onChildEndByUnnamedSignal(child.pid ?? 0, () => resolve());
   });
   const pid = child.pid ?? 0;
   const gone = ended.then(unregister).then(() => void running.delete(pid));

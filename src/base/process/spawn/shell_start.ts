@@ -20,7 +20,7 @@ import { constants } from "node:os";
 import { wasStreamClosedAtStart } from "./inherited_descriptors.ts";
 import type { RawArgument } from "./raw_arguments.ts";
 
-export interface ShellStart {
+export interface ShellStartOptions {
   /** The name of the command, by which the shell finds it, and then its arguments. */
   readonly command: readonly RawArgument[];
   /** Variables that the shell sets before, as `NAME=value`. */
@@ -73,7 +73,7 @@ export async function raiseOwnOpenFilesLimit(): Promise<void> {
  * Raises the limit of open files if a descriptor lies above it, because baton could not pass the descriptor on
  * otherwise.
  */
-export async function makeRoomForDescriptors(descriptors: readonly number[]): Promise<void> {
+export async function raiseLimitForDescriptors(descriptors: readonly number[]): Promise<void> {
   const limit = descriptors.length === 0 ? null : readOpenFilesLimit();
   if (limit !== null && descriptors.some((fd) => fd >= limit)) await raiseOwnOpenFilesLimit();
 }
@@ -98,7 +98,7 @@ export function shellStateToRestore(
     readonly closed: readonly number[];
     readonly stopSignal?: NodeJS.Signals | undefined;
   },
-): Omit<ShellStart, "command" | "variables"> | null {
+): Omit<ShellStartOptions, "command" | "variables"> | null {
   const isKept = (name: string) => name !== stopSignal && !ownIgnored.includes(name) && isSignalIgnoredAtStart(name);
   const ignored = Object.keys(constants.signals)
     .filter((name) => name === "SIGHUP" ? hangUpIgnored : isKept(name))
@@ -109,7 +109,7 @@ export function shellStateToRestore(
 
 /** Returns the arguments for /bin/sh. Pure. */
 export function shellStartArguments(
-  { command, variables, ignored = [], openFiles = null, closed = [], unset = [] }: ShellStart,
+  { command, variables, ignored = [], openFiles = null, closed = [], unset = [] }: ShellStartOptions,
 ): string[] {
   const [name = { text: "" }, ...args] = command;
   const state = [

@@ -3,20 +3,20 @@ import type { StdioOptions } from "node:child_process";
 import process from "node:process";
 import { errorMessage } from "../../errors.ts";
 import { type ProcessSystem, processSystem, registerChildProcess } from "../../support/own_process.ts";
-import { type ChildEnd, toChildEnd } from "./child_outcome.ts";
+import { type ChildExitStatus, toChildExitStatus } from "./child_outcome.ts";
 import { wasStreamClosedAtStart } from "./inherited_descriptors.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_arguments.ts";
 import {
   isSignalIgnoredAtStart,
-  makeRoomForDescriptors,
+  raiseLimitForDescriptors,
   shellStartArguments,
   shellStateToRestore,
 } from "./shell_start.ts";
-import { onUnnamedSignalEnd } from "./unnamed_signal.ts";
+import { onChildEndByUnnamedSignal } from "./unnamed_signal.ts";
 
 /** The properties of a command that are known before it has to run. */
-export interface CommandStartOptions {
+export interface CommandPrepareOptions {
   readonly env: Readonly<Record<string, string>>;
   /**
    * Descriptors from 3 up to pass on at the same numbers: what `inheritedDescriptors()` returned when this process
@@ -46,7 +46,7 @@ export interface CommandLaunchOptions {
   readonly onStarted?: ((pid: number) => void) | undefined;
 }
 
-export interface CommandSpawnOptions extends CommandStartOptions, CommandLaunchOptions {}
+export interface CommandSpawnOptions extends CommandPrepareOptions, CommandLaunchOptions {}
 
 export type CommandSpawnResult =
   | { readonly kind: "started" } & StartedProcess
@@ -54,7 +54,7 @@ export type CommandSpawnResult =
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string };
 
 /** A command whose file was found. */
-export interface ResolvedCommandStart extends CommandStartOptions {
+export interface ResolvedCommandStart extends CommandPrepareOptions {
   readonly path: string;
   readonly argv: readonly string[];
   /** The write end of the pipe, with `isRead`. */
@@ -64,13 +64,13 @@ export interface ResolvedCommandStart extends CommandStartOptions {
 export interface StartedProcess {
   readonly pid: number;
   /** Never rejects. */
-  readonly ended: Promise<ChildEnd>;
+  readonly ended: Promise<ChildExitStatus>;
   /** The standard output, with `isRead`. A reader that stops early closes it. */
   readonly output: AsyncIterable<Uint8Array> | null;
 }
 
 /** A command that is ready to start, or the reason why its file was not found. */
-export type ReadyCommand =
+export type PreparedCommandStart =
   | { readonly kind: "ready"; readonly start: ResolvedCommandStart }
   | Exclude<ResolvedCommand, { kind: "found" }>;
 
@@ -91,22 +91,25 @@ export async function spawnChild(
   command: readonly string[],
   options: CommandSpawnOptions,
 ): Promise<CommandSpawnResult> {
-  await makeRoomForDescriptors(options.descriptors);
+  await raiseLimitForDescriptors(options.descriptors);
   if (isSignalIgnoredAtStart("SIGCHLD")) (await (await import("../libc.ts")).loadLibc())?.restoreChildSignal();
-  return await spawnReadyCommand(prepareCommand(command, options), options);
+  return await spawnPreparedCommand(prepareCommand(command, options), options);
 }
 
-export function prepareCommand(command: readonly string[], options: CommandStartOptions): ReadyCommand {
+export function prepareCommand(command: readonly string[], options: CommandPrepareOptions): PreparedCommandStart {
   const resolved = resolveCommand(command[0] ?? "", options.env["PATH"]);
   return resolved.kind === "found" ? { kind: "ready", start: startOf(command, resolved.path, options) } : resolved;
 }
 
-export async function spawnReadyCommand(ready: ReadyCommand, terms: CommandLaunchOptions): Promise<CommandSpawnResult> {
+export async function spawnPreparedCommand(
+  ready: PreparedCommandStart,
+  terms: CommandLaunchOptions,
+): Promise<CommandSpawnResult> {
   if (ready.kind !== "ready") return ready;
   const { start } = ready;
   if (start.isRead && start.pipe === undefined && "Bun" in globalThis) {
     const { withOutputPipe } = await import("./output_pipe.ts");
-    return withOutputPipe((pipe) => spawnReadyCommand({ kind: "ready", start: { ...start, pipe } }, terms));
+    return withOutputPipe((pipe) => spawnPreparedCommand({ kind: "ready", start: { ...start, pipe } }, terms));
   }
   const spawn = spawners.get(processSystem) ?? ("Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode());
   const attempt = async (start: ResolvedCommandStart): Promise<CommandSpawnResult> => {
@@ -130,7 +133,7 @@ export async function spawnReadyCommand(ready: ReadyCommand, terms: CommandLaunc
 /**
  * Prepares the start of a program. A shell starts it if there is something to restore that the runtime cannot pass on.
  */
-function startOf(command: readonly string[], path: string, options: CommandStartOptions): ResolvedCommandStart {
+function startOf(command: readonly string[], path: string, options: CommandPrepareOptions): ResolvedCommandStart {
   const [name = "", ...args] = command;
   const passed = rawArguments(args);
   const variables = rawVariables(options.env);
@@ -161,8 +164,8 @@ function spawnWithBun(start: ResolvedCommandStart, { ownGroup, onStarted }: Comm
   const unregister = registerChildProcess(child.pid, "command");
   onStarted?.(child.pid);
   const ended = child.exited.finally(unregister).then(
-    () => toChildEnd(child.exitCode, child.signalCode),
-    (error): ChildEnd => ({ kind: "unreadable", why: errorMessage(error) }),
+    () => toChildExitStatus(child.exitCode, child.signalCode),
+    (error): ChildExitStatus => ({ kind: "unreadable", why: errorMessage(error) }),
   );
   return { pid: child.pid, ended, output: typeof child.stdout === "object" ? child.stdout : null };
 }
@@ -186,15 +189,15 @@ async function spawnWithNode(
   if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
   const unregister = registerChildProcess(pid, "command");
   onStarted?.(pid);
-  const ended = new Promise<ChildEnd>((resolve) => {
-    const ignore = onUnnamedSignalEnd(pid, (number) => {
+  const ended = new Promise<ChildExitStatus>((resolve) => {
+    const ignore = onChildEndByUnnamedSignal(pid, (number) => {
       unregister();
-      resolve(toChildEnd(null, number));
+      resolve(toChildExitStatus(null, number));
     });
     child.once("exit", (code, signal) => {
       ignore();
       unregister();
-      resolve(toChildEnd(code, signal));
+      resolve(toChildExitStatus(code, signal));
     });
   });
   return { pid, ended, output: child.stdout };
@@ -205,12 +208,12 @@ function startSettings({ path, argv, env, cwd }: ResolvedCommandStart, ownGroup:
 }
 
 /** Returns the standard streams that the command shares with baton and that were closed when baton started. */
-function closedStreams(options: CommandStartOptions): number[] {
+function closedStreams(options: CommandPrepareOptions): number[] {
   const isOwn = [inputOf(options) === "inherit", options.isRead !== true, true];
   return [0, 1, 2].filter((fd) => isOwn[fd] && wasStreamClosedAtStart(fd));
 }
 
-function inputOf({ input, readsNothing }: CommandStartOptions): number | "ignore" | "inherit" {
+function inputOf({ input, readsNothing }: CommandPrepareOptions): number | "ignore" | "inherit" {
   return input ?? (readsNothing ? "ignore" : "inherit");
 }
 

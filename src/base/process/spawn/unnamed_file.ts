@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BatonError, errorMessage } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
-import { probeProcess } from "../proc/process_table.ts";
+import { readProcessOrUnknown } from "../proc/process_table.ts";
 
 /** The first folder keeps its files in memory; the second exists everywhere. */
 const folders = ["/dev/shm", "/tmp"];
@@ -51,7 +51,7 @@ function openIn(folder: string): number | null {
  * closes. Returns null if that process has ended or closed the file, or if N now belongs to a pipe, socket, device or
  * folder. N may also belong to another file, which the caller must detect. Throws other system errors, such as EACCES.
  */
-export function openThroughProc(path: string): number | null {
+export function openFileOfOtherProcess(path: string): number | null {
   let fd: number;
   try {
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
@@ -67,7 +67,7 @@ export function openThroughProc(path: string): number | null {
 }
 
 function hasEnded(pid: number): boolean {
-  const row = probeProcess(pid);
+  const row = readProcessOrUnknown(pid);
   return row === null || (row !== "unknown" && (row.dead || row.isEnding));
 }
 

@@ -10,7 +10,7 @@ import { readProcess } from "../proc/process_table.ts";
  * Calls `listener` when a signal without a name ended the child `pid`. Returns the function that stops this. Does
  * nothing under Bun.
  */
-export function onUnnamedSignalEnd(pid: number, listener: (signalNumber: number) => void): () => void {
+export function onChildEndByUnnamedSignal(pid: number, listener: (signalNumber: number) => void): () => void {
   if (!("Deno" in globalThis)) return () => {};
   const onRejection = (event: Event) => {
     const { reason } = event as Event & { readonly reason: unknown };

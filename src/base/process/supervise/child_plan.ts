@@ -100,7 +100,7 @@ export function isChildUnstoppable(situation: ChildSituation): boolean {
 }
 
 /** Returns the milliseconds until baton checks killed processes again. While the lease is held, the pause grows. */
-export function nextChildKillMs(
+export function nextKillCheckDelayMs(
   situation: ChildSituation,
   { firstMs, maxMs }: { firstMs: number; maxMs: number },
 ): number {

@@ -3,16 +3,16 @@
  * child_plan.ts for a plan and executes that.
  */
 import { isLeaseRevoked, type Lease } from "../lease.ts";
-import { onAbort, TaskScope } from "../../support/abort.ts";
+import { CleanupScope, onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { CommandGuard } from "../guard/guard.ts";
-import type { ChildEnd, ChildEnding } from "../spawn/child_outcome.ts";
+import type { ChildExitStatus, SupervisedChildEnding } from "../spawn/child_outcome.ts";
 import {
   type ChildSituation,
   isChildUnstoppable,
   lockLossAtMs,
   lockLossMarginMs,
-  nextChildKillMs,
+  nextKillCheckDelayMs,
   planChild,
   type StopReason,
 } from "./child_plan.ts";
@@ -21,7 +21,7 @@ import type { CommandProcesses } from "../proc/job_processes.ts";
 import { processName } from "../proc/process_table.ts";
 
 /** An event for a log: what baton did to the command. */
-export type ChildEvent =
+export type SupervisionEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
   /**
    * The command has ended by itself and has left these processes. baton stopped them, or let them continue
@@ -56,7 +56,7 @@ export interface ChildRunOptions {
   };
   readonly signals: SignalSource;
   readonly processes: SupervisedProcesses;
-  readonly ended: Promise<ChildEnd>;
+  readonly ended: Promise<ChildExitStatus>;
   readonly ownGroup: boolean;
   readonly guardKills: AbortSignal;
   readonly grantedAtMs: number;
@@ -68,7 +68,7 @@ export interface ChildRunOptions {
   readonly maxHoldMs?: number | null;
   /** True if processes that the command leaves continue after its end, without the protection of the lease. */
   readonly leavesRunning?: boolean;
-  readonly onEvent?: (event: ChildEvent) => void;
+  readonly onEvent?: (event: SupervisionEvent) => void;
 }
 
 /** The pause between checks of processes that must die. The system does not report the death of an orphan. */
@@ -93,12 +93,12 @@ const undecidedCheckIntervalMs = 250;
 const guardReportMs = 2000;
 
 export class ChildRun {
-  readonly #finished = Promise.withResolvers<ChildEnding>();
+  readonly #finished = Promise.withResolvers<SupervisedChildEnding>();
   /** Resolves when no process of the command is alive, or when baton gives up waiting for that. */
   readonly finished = this.#finished.promise;
 
   readonly #options: ChildRunOptions;
-  readonly #listeners = new TaskScope();
+  readonly #listeners = new CleanupScope();
   #cancelTimer = () => {};
   #over = false;
   #frozen = false;
@@ -106,7 +106,7 @@ export class ChildRun {
   #revokedAtMs: number | null = null;
   #killedAtMs: number | null = null;
   #stop: ChildSituation["stop"] = null;
-  #end: ChildEnd | null = null;
+  #end: ChildExitStatus | null = null;
   /** The command ended in time, before it was stopped or killed. */
   #endedByItself = false;
   #endedAtMs = Infinity;
@@ -166,7 +166,7 @@ export class ChildRun {
     this.#options.processes.signalCommand(signal);
   }
 
-  #onCommandEnded(end: ChildEnd): void {
+  #onCommandEnded(end: ChildExitStatus): void {
     const nowMs = this.#now();
     const { processes } = this.#options;
     this.#end = end;
@@ -232,7 +232,9 @@ export class ChildRun {
       case "kill":
         this.#sendKill(plan.reason, nowMs);
         if (isChildUnstoppable(situation)) void this.#showUnstoppable();
-        return this.#actAt(nowMs + nextChildKillMs(situation, { firstMs: checkIntervalMs, maxMs: checkIntervalMsMax }));
+        return this.#actAt(
+          nowMs + nextKillCheckDelayMs(situation, { firstMs: checkIntervalMs, maxMs: checkIntervalMsMax }),
+        );
       case "give_up":
         return this.#giveUp();
     }
@@ -324,7 +326,7 @@ export class ChildRun {
       this.#options.onEvent?.({ kind: "leftovers_stopped", processes: this.#leftovers });
     }
     if (inTime) return this.#close(ending);
-    const breach: ChildEnding = { kind: "breach", child: this.#end, survivors: [], isDead: true };
+    const breach: SupervisedChildEnding = { kind: "breach", child: this.#end, survivors: [], isDead: true };
     if (this.#aliveTooLate) return this.#close(breach);
     const limit = new AbortController();
     const cancel = clock.startTimer(guardReportMs, () => limit.abort());
@@ -336,13 +338,13 @@ export class ChildRun {
     );
   }
 
-  #ending(): ChildEnding {
+  #ending(): SupervisedChildEnding {
     if (this.#end !== null && this.#endedByItself) return this.#end;
     const reason = this.#stop?.reason ?? "lost";
     return { kind: reason === "leftovers" ? "lost" : reason, child: this.#end };
   }
 
-  #close(ending: ChildEnding | Promise<ChildEnding>): void {
+  #close(ending: SupervisedChildEnding | Promise<SupervisedChildEnding>): void {
     this.#over = true;
     this.#cancelTimer();
     this.#listeners[Symbol.dispose]();

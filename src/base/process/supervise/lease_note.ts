@@ -7,9 +7,9 @@ import process from "node:process";
 import type { Lease } from "../lease.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Libc } from "../libc.ts";
-import { openThroughProc, openUnnamedFile } from "../spawn/unnamed_file.ts";
+import { openFileOfOtherProcess, openUnnamedFile } from "../spawn/unnamed_file.ts";
 
-export class LeaseNote implements Disposable {
+export class LeaseNoteFile implements Disposable {
   readonly #fd: number;
   readonly #unsubscribe: () => void;
   /** The path for other processes, valid while this process lives. */
@@ -24,10 +24,13 @@ export class LeaseNote implements Disposable {
   /**
    * Opens a note. Returns null if no such file or no shared clock is available; the command must then ask the server.
    */
-  static open(lease: Lease, { clock, libc }: { readonly clock: Clock; readonly libc: Libc | null }): LeaseNote | null {
+  static open(
+    lease: Lease,
+    { clock, libc }: { readonly clock: Clock; readonly libc: Libc | null },
+  ): LeaseNoteFile | null {
     if (libc === null || process.platform !== "linux") return null;
     const fd = openUnnamedFile(noteOf(lease, clock, libc));
-    return fd === null ? null : new LeaseNote(fd, { lease, clock, libc });
+    return fd === null ? null : new LeaseNoteFile(fd, { lease, clock, libc });
   }
 
   [Symbol.dispose](): void {
@@ -69,7 +72,7 @@ const noteBytesMax = 256;
  * exists or belongs to another process, which means that the lock is lost. Throws other system errors, such as EACCES.
  */
 export function readLeaseNote(path: string, holderId: string): number | null {
-  const fd = openThroughProc(path);
+  const fd = openFileOfOtherProcess(path);
   if (fd === null) return null;
   const bytes = Buffer.alloc(noteBytesMax);
   let text: string;

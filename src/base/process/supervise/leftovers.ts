@@ -1,5 +1,5 @@
 /** Writes the messages about processes that outlive a command. Pure. */
-import type { ChildEvent } from "./child_run.ts";
+import type { SupervisionEvent } from "./child_run.ts";
 import { countWithNoun, printable } from "../../support/text.ts";
 
 const listedProcessesMax = 5;
@@ -8,7 +8,7 @@ const listedProcessesMax = 5;
  * Returns the message about processes that outlived a command; null for other events. `noun` names what left them, such
  * as `command`.
  */
-export function leftoversMessage(event: ChildEvent, noun: string): string | null {
+export function leftoverProcessesMessage(event: SupervisionEvent, noun: string): string | null {
   if (event.kind !== "leftovers_stopped" && event.kind !== "leftovers_left") return null;
   const { kind, processes } = event;
   const listed = processes.slice(0, listedProcessesMax).map(({ pid, name }) =>
@@ -23,6 +23,6 @@ export function leftoversMessage(event: ChildEvent, noun: string): string | null
 }
 
 /** Returns the message about processes that SIGKILL does not end. `what` describes them. */
-export function unstoppableMessage(what: string, noun: string): string {
+export function unstoppableProcessesMessage(what: string, noun: string): string {
   return `the ${noun} ${printable(what)}; the lock is kept until that has ended; baton break --force gives it away`;
 }

@@ -17,7 +17,7 @@ export interface SignalSource {
 }
 
 /** Returns the signals of this process, except those that were ignored when it started, as under nohup. */
-export function processSignals(): SignalSource {
+export function ownSignalSource(): SignalSource {
   return {
     hangUpIgnored: isSignalIgnoredAtStart("SIGHUP"),
     listen: (signals, listener) => {
@@ -76,15 +76,15 @@ export class StoppedBySignal extends Error {
   }
 }
 
-/** Listens for a request to stop while it exists. `TwoStageStop` also distinguishes a second request. */
-export class StopRequest implements Disposable {
+/** Listens for a request to stop while it exists. `TwoStageStopListener` also distinguishes a second request. */
+export class StopRequestListener implements Disposable {
   readonly #controller = new AbortController();
   readonly #stopListening: () => void;
   /** Aborts with a StoppedBySignal at the first stop signal. */
   readonly signal = this.#controller.signal;
   readonly received = new Set<string>();
 
-  constructor(source: SignalSource = processSignals()) {
+  constructor(source: SignalSource = ownSignalSource()) {
     this.#stopListening = source.listen(stopSignals, (name) => {
       this.received.add(name);
       this.#controller.abort(new StoppedBySignal(name));

@@ -7,23 +7,28 @@ import { fstatSync } from "node:fs";
 import process from "node:process";
 import { BatonError } from "../../errors.ts";
 import { isLeaseRevoked } from "../lease.ts";
-import { onAbort, TaskScope } from "../../support/abort.ts";
+import { CleanupScope, onAbort } from "../../support/abort.ts";
 import type { CommandGuard } from "../guard/guard.ts";
 import type { GuardedChild } from "../guard/guard_state.ts";
-import type { ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
+import type { ChildOutcome, SupervisedChildEnding } from "../spawn/child_outcome.ts";
 import { ChildRun, type ChildRunOptions } from "./child_run.ts";
 import { StoppedBySignal } from "./signal_source.ts";
-import { jobCookieEnvironment, jobCookieVariable, noteChildStarted, readProcess } from "../proc/process_table.ts";
+import {
+  checkFirstThreadHasChild,
+  jobCookieEnvironment,
+  jobCookieVariable,
+  readProcess,
+} from "../proc/process_table.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
 import type { JobTable, JobTableEntry } from "../proc/job_table.ts";
-import { makeRoomForDescriptors } from "../spawn/shell_start.ts";
+import { raiseLimitForDescriptors } from "../spawn/shell_start.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import {
   childEnvironment,
-  type CommandStartOptions,
+  type CommandPrepareOptions,
   prepareCommand,
-  type ReadyCommand,
-  spawnReadyCommand,
+  type PreparedCommandStart,
+  spawnPreparedCommand,
   type StartedProcess,
 } from "../spawn/spawn_child.ts";
 import { OneTimeEvent } from "../../support/event.ts";
@@ -33,7 +38,7 @@ export interface SuperviseOptions extends
     ChildRunOptions,
     "lease" | "clock" | "signals" | "killAfterMs" | "stopSignal" | "onDoubt" | "maxHoldMs" | "leavesRunning" | "onEvent"
   >,
-  Pick<CommandStartOptions, "descriptors" | "signal" | "readsNothing" | "isRead" | "input" | "cwd"> {
+  Pick<CommandPrepareOptions, "descriptors" | "signal" | "readsNothing" | "isRead" | "input" | "cwd"> {
   readonly command: readonly string[];
   /**
    * Variables added to the environment of this process; undefined unsets a variable. The lease's holder ID is appended
@@ -76,9 +81,9 @@ export function superviseChild(options: SuperviseOptions): Promise<ChildOutcome>
 
 interface PreparedStart {
   readonly libc: Libc | null;
-  readonly child: ReadyCommand;
+  readonly child: PreparedCommandStart;
   /** Why the command cannot be started; null if it can. */
-  readonly obstacle: ChildEnding | null;
+  readonly obstacle: SupervisedChildEnding | null;
 }
 
 /**
@@ -109,8 +114,8 @@ export class PreparedChild {
   }
 
   /**
-   * Runs the command; call it once. Resolves when the lease may be released, except after a breach (see `ChildEnding`).
-   * Rejects only because of a bug.
+   * Runs the command; call it once. Resolves when the lease may be released, except after a breach (see
+   * `SupervisedChildEnding`). Rejects only because of a bug.
    */
   async run(): Promise<ChildOutcome> {
     const { clock, guard, beside, signal } = this.#options;
@@ -120,18 +125,18 @@ export class PreparedChild {
     const newObstacle = obstacle ?? obstacleNow(this.#options, this.#guardKills.signal);
     if (newObstacle !== null) return this.#finish(newObstacle, null);
 
-    const ownGroup = beside !== undefined || !runsInForeground(this.#options.foreground, libc);
+    const ownGroup = beside !== undefined || !runsCommandInForeground(this.#options.foreground, libc);
     const adopts = libc?.becomeSubreaper() ?? false;
     libc?.restoreChildSignal();
     const job = this.#job;
-    const spawned = await spawnReadyCommand(child, {
+    const spawned = await spawnPreparedCommand(child, {
       ownGroup,
       onStarted: (pid) => job !== undefined && beside?.markStarted(job, pid),
     });
     if (spawned.kind !== "started") return this.#finish(spawned, null);
 
     const { pid, ended } = spawned;
-    noteChildStarted(pid);
+    checkFirstThreadHasChild(pid);
     guard.reportChild(this.#cookie, {
       pid,
       ownGroup,
@@ -161,13 +166,13 @@ export class PreparedChild {
 
   async #prepare(): Promise<PreparedStart> {
     const libc = await loadLibc();
-    await makeRoomForDescriptors(this.#options.descriptors);
+    await raiseLimitForDescriptors(this.#options.descriptors);
     const watching = letGuardWatchCommand(this.#options, this.#cookie, this.#guardKills);
     const child = prepareCommand(this.#options.command, startOptions(this.#options, this.#cookie));
     return this.#ready = { libc, child, obstacle: await watching };
   }
 
-  #finish(ending: ChildEnding, pid: number | null): ChildOutcome {
+  #finish(ending: SupervisedChildEnding, pid: number | null): ChildOutcome {
     const { clock, guard, beside, keepsGuard } = this.#options;
     if (this.#job !== undefined) beside?.removeJob(this.#job);
     reportEndToGuard(guard, this.#cookie, { ending, isBesideOthers: beside !== undefined, keepsGuard });
@@ -187,7 +192,7 @@ export function reportEndToGuard(
   guard: Pick<CommandGuard, "leave" | "forget" | "end">,
   cookie: string,
   { ending, isBesideOthers = false, keepsGuard = false }: {
-    readonly ending: Pick<ChildEnding, "kind"> & { readonly isDead?: boolean };
+    readonly ending: Pick<SupervisedChildEnding, "kind"> & { readonly isDead?: boolean };
     readonly isBesideOthers?: boolean | undefined;
     readonly keepsGuard?: boolean | undefined;
   },
@@ -200,7 +205,7 @@ export function reportEndToGuard(
   if (!isBesideOthers && !keepsGuard) setImmediate(() => guard.end());
 }
 
-function startOptions(options: SuperviseOptions, cookie: string): CommandStartOptions {
+function startOptions(options: SuperviseOptions, cookie: string): CommandPrepareOptions {
   const outer = options.env[jobCookieVariable] ?? process.env[jobCookieVariable];
   return {
     ...options,
@@ -220,11 +225,11 @@ export async function letGuardWatchCommand(
   cookie: string,
   guardKills: AbortController,
   child?: GuardedChild,
-): Promise<ChildEnding | null> {
+): Promise<SupervisedChildEnding | null> {
   const { lease, clock, guard, signal } = options;
   const late = new AbortController();
   const message = `Cannot start the guard process: no response within ${guardStartMsMax} ms`;
-  using _limit = new TaskScope(
+  using _limit = new CleanupScope(
     clock.startTimer(guardStartMsMax, () => late.abort(new BatonError("START_FAILED", message))),
   );
   let isMissing = false;
@@ -258,7 +263,7 @@ export async function letGuardWatchCommand(
 function obstacleNow(
   { lease, clock, signal }: Pick<SuperviseOptions, "lease" | "clock" | "signal">,
   guardKills: AbortSignal,
-): ChildEnding | null {
+): SupervisedChildEnding | null {
   clock.noticeSuspend();
   if (signal?.aborted) return { kind: "cancelled" };
   if (lease.lost.aborted) return { kind: isLeaseRevoked(lease.lost) ? "revoked" : "lost", child: null };
@@ -269,7 +274,7 @@ function signalOf(reason: unknown, otherwise: NodeJS.Signals): NodeJS.Signals {
   return reason instanceof StoppedBySignal ? reason.signal : otherwise;
 }
 
-function startFailedEnding(error: unknown): ChildEnding {
+function startFailedEnding(error: unknown): SupervisedChildEnding {
   if (error instanceof BatonError && error.code === "START_FAILED") {
     return { kind: "start_failed", message: error.message };
   }
@@ -280,7 +285,7 @@ function startFailedEnding(error: unknown): ChildEnding {
  * Returns whether the command stays in baton's process group, which has the terminal. With "auto" it does if stdin is a
  * terminal, because a new session would take /dev/tty from ssh and sudo.
  */
-export function runsInForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
+export function runsCommandInForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
   if (wanted !== "auto") return wanted;
   try {
     return fstatSync(0).isCharacterDevice() && (libc?.isTerminal(0) ?? false);
@@ -300,7 +305,7 @@ async function waitMinHold(
   const untilMs = grantedAtMs + (minHoldMs ?? 0);
   if (clock.now() >= untilMs || !lease.isHeld()) return;
   const over = new OneTimeEvent();
-  using _waits = new TaskScope(
+  using _waits = new CleanupScope(
     clock.startTimer(untilMs - clock.now(), over.set),
     signals.listen(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"], over.set),
     onAbort(lease.lost, over.set),

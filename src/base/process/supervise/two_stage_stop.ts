@@ -3,7 +3,7 @@
  */
 import { type Clock, systemClock } from "../../support/clock.ts";
 import type { Log } from "../../support/log.ts";
-import { processSignals, type SignalSource, StoppedBySignal, stopSignals } from "./signal_source.ts";
+import { ownSignalSource, type SignalSource, StoppedBySignal, stopSignals } from "./signal_source.ts";
 
 /**
  * How long the same signal counts as part of the first request: timeout(1) and some supervisors signal the process and
@@ -22,7 +22,7 @@ interface TwoStageStopOptions {
 }
 
 /** Listens while it exists. Both signals abort with a StoppedBySignal. */
-export class TwoStageStop implements Disposable {
+export class TwoStageStopListener implements Disposable {
   readonly #finish = new AbortController();
   readonly #now = new AbortController();
   readonly #stopListening: () => void;
@@ -32,7 +32,7 @@ export class TwoStageStop implements Disposable {
   readonly now = this.#now.signal;
 
   constructor(options: TwoStageStopOptions = {}) {
-    const { source = processSignals(), clock = systemClock(), signals = stopSignals, onFirst, onSecond } = options;
+    const { source = ownSignalSource(), clock = systemClock(), signals = stopSignals, onFirst, onSecond } = options;
     let first: { readonly signal: NodeJS.Signals; readonly atMs: number } | null = null;
     this.#stopListening = source.listen(signals, (signal) => {
       const nowMs = clock.now();
@@ -53,6 +53,6 @@ export class TwoStageStop implements Disposable {
 }
 
 /** Returns the `onFirst` of a service, which logs `what`: what the service does until a second request. */
-export function logStopRequest(log: Log, what: string): (signal: NodeJS.Signals) => void {
+export function stopRequestLogger(log: Log, what: string): (signal: NodeJS.Signals) => void {
   return (signal) => log("info", "stopping", `${signal}: ${what}`, { signal });
 }

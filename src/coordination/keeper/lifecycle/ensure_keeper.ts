@@ -7,10 +7,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { BatonError, errnoName, type ErrorCode, errorReason } from "../../../base/errors.ts";
+import { BatonError, errnoName, type ErrorCode, systemCallErrorReason } from "../../../base/errors.ts";
 import type { Connection } from "../../../base/sockets/connection.ts";
 import { dial } from "../../../base/sockets/dial.ts";
-import { abortable } from "../../../base/support/abort.ts";
+import { rejectOnAbort } from "../../../base/support/abort.ts";
 import { backoffMs } from "../../../base/support/backoff.ts";
 import { formatDuration } from "../../../base/support/duration.ts";
 import { keeperProcessVariable, registerChildProcess } from "../../../base/support/own_process.ts";
@@ -47,7 +47,7 @@ export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOpti
     start = connectOrStart(location, options).finally(() => starting.delete(location.socketPath));
     starting.set(location.socketPath, start);
   }
-  return abortable(start, options.signal);
+  return rejectOnAbort(start, options.signal);
 }
 
 /** The starts in progress, by socket path. They let many sessions of one process share one start. */
@@ -164,7 +164,7 @@ function claimStart(dir: string): boolean {
 
 function cannotWriteError(path: string, error: unknown): BatonError {
   const code = errnoName(error) === "EIO" ? "IO" : "CANNOT_CREATE";
-  const message = `Cannot start the keeper: cannot write ${path}: ${errorReason(error)}`;
+  const message = `Cannot start the keeper: cannot write ${path}: ${systemCallErrorReason(error)}`;
   return new BatonError(code, message, { cause: error });
 }
 

@@ -7,14 +7,14 @@ import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:f
 import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
-import { BatonError, errorReason } from "../../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../../base/errors.ts";
 import { findHomeFolder, findNamedStateFolder } from "../../../base/support/home_folder.ts";
 import { socketPathBytesMax } from "../../../base/sockets/clear_socket_path.ts";
 import {
   checkSafeFolder,
   effectiveUserId,
-  type SafeFolder,
-  safeFoldersAbove,
+  foldersToCheckAbove,
+  type FolderToCheck,
   statKeeperFolder,
 } from "./safe_folder.ts";
 
@@ -25,7 +25,7 @@ export interface KeeperLocation {
   /** Whether the keeper serves all users of this machine, or only this one. */
   readonly scope: "machine" | "user";
   /** The folders above `dir` that other users must not be able to rename, from the top. */
-  readonly above?: readonly SafeFolder[];
+  readonly above?: readonly FolderToCheck[];
 }
 
 /** The name of the log file, in the data directory, of a keeper that was started on demand. */
@@ -53,7 +53,7 @@ export function findKeeperLocation(
   const named = env["BATON_KEEPER_DIR"];
   if (named !== undefined && named !== "") {
     if (!named.startsWith("/")) throw configError(`BATON_KEEPER_DIR is "${named}", which is not an absolute path`);
-    return locationIn({ dir: resolve(named), above: safeFoldersAbove(resolve(named)) });
+    return locationIn({ dir: resolve(named), above: foldersToCheckAbove(resolve(named)) });
   }
   const machine = options.machineKeeperSocketPath ?? machineKeeperSocketPath;
   if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };
@@ -61,7 +61,7 @@ export function findKeeperLocation(
   const stateFolder = findNamedStateFolder(env);
   if (stateFolder !== null) {
     const dir = join(stateFolder, name);
-    return locationIn({ dir, above: safeFoldersAbove(dir) });
+    return locationIn({ dir, above: foldersToCheckAbove(dir) });
   }
   const home = findHomeFolder(effectiveUserId(), options.userDatabase ?? "/etc/passwd");
   const atHome = home?.startsWith("/") ? folderBelow(home, join(".local/state/baton", name), "home") : null;
@@ -77,28 +77,31 @@ export function findKeeperLocation(
 
 /** Creates the missing folders of a keeper, and checks all its folders again. Throws CONFIG or CANNOT_CREATE. */
 export function createKeeperFolders(
-  location: { dir: string; socketPath: string; above?: readonly SafeFolder[] },
+  location: { dir: string; socketPath: string; above?: readonly FolderToCheck[] },
 ): void {
   for (const folder of new Set([location.dir, dirname(location.socketPath)])) {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (error) {
-      throw new BatonError("CANNOT_CREATE", `Cannot create the keeper's folder ${folder}: ${errorReason(error)}`);
+      throw new BatonError(
+        "CANNOT_CREATE",
+        `Cannot create the keeper's folder ${folder}: ${systemCallErrorReason(error)}`,
+      );
     }
   }
   checkFolders(location);
 }
 
-function locationIn({ dir, above }: { dir: string; above: readonly SafeFolder[] }): KeeperLocation {
+function locationIn({ dir, above }: { dir: string; above: readonly FolderToCheck[] }): KeeperLocation {
   const location = { dir, socketPath: socketPathOf(dir), scope: "user", above } as const;
   checkFolders(location);
   return location;
 }
 
 function checkFolders(
-  { dir, socketPath, above = [] }: { dir: string; socketPath: string; above?: readonly SafeFolder[] },
+  { dir, socketPath, above = [] }: { dir: string; socketPath: string; above?: readonly FolderToCheck[] },
 ): void {
-  const folders: SafeFolder[] = [...above, { path: dir, rule: "own" }];
+  const folders: FolderToCheck[] = [...above, { path: dir, rule: "own" }];
   const socketFolder = dirname(socketPath);
   if (socketFolder !== dir) {
     folders.push({ path: dirname(socketFolder), rule: "system" }, { path: socketFolder, rule: "own" });
@@ -116,8 +119,12 @@ function socketPathOf(dir: string): string {
 }
 
 /** Returns the folder `way` below `first`, and the folders above it to check. A home folder itself is not checked. */
-function folderBelow(first: string, way: string, rule: "home" | "own"): { dir: string; above: readonly SafeFolder[] } {
-  const above: SafeFolder[] = rule === "home" ? [] : [{ path: first, rule: "system" }];
+function folderBelow(
+  first: string,
+  way: string,
+  rule: "home" | "own",
+): { dir: string; above: readonly FolderToCheck[] } {
+  const above: FolderToCheck[] = rule === "home" ? [] : [{ path: first, rule: "system" }];
   let path = first;
   for (const name of dirname(way).split("/")) above.push({ path: path = join(path, name), rule });
   return { dir: join(first, way), above };

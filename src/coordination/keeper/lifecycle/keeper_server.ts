@@ -2,7 +2,7 @@
  * Connects the parts of a keeper: state, storage, connections and timers. Other files decide what happens; this file
  * owns everything that must be closed.
  */
-import { BatonError, errorMessage, errorReason } from "../../../base/errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../../base/errors.ts";
 import { Histogram } from "../../../base/support/histogram.ts";
 import type { Address, Connection, Listen, TlsSource } from "../../../base/sockets/connection.ts";
 import type { Clock } from "../../../base/support/clock.ts";
@@ -49,7 +49,7 @@ export interface KeeperSystem {
   readonly startStoreThread: typeof startKeeperStoreThread;
 }
 
-export const keeperSystem: KeeperSystem = {
+export const realKeeperSystem: KeeperSystem = {
   listen,
   files: systemKeeperDataFiles,
   startStoreThread: startKeeperStoreThread,
@@ -179,7 +179,7 @@ export class KeeperServer implements KeeperConnectionHost {
     } catch (error) {
       throw new BatonError(
         "CANNOT_CREATE",
-        `Cannot create the data directory ${options.dataDir}: ${errorReason(error)}`,
+        `Cannot create the data directory ${options.dataDir}: ${systemCallErrorReason(error)}`,
       );
     }
     const store = await KeeperStore.open(options.dataDir, options.system.startStoreThread);

@@ -5,7 +5,7 @@
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import process from "node:process";
-import { BatonError, errorReason } from "../../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../../base/errors.ts";
 
 /**
  * The owner and the mode that a folder must have.
@@ -19,7 +19,7 @@ import { BatonError, errorReason } from "../../../base/errors.ts";
  * - `system`: writable for all users, like /var/tmp, but with the sticky bit, so that users can rename only their own
  *   files.
  */
-export interface SafeFolder {
+export interface FolderToCheck {
   readonly path: string;
   readonly rule: "own" | "home" | "above" | "system";
 }
@@ -28,7 +28,7 @@ export interface SafeFolder {
  * Returns all folders above a folder that the user named, from the top. Includes the folders above each link and its
  * target.
  */
-export function safeFoldersAbove(path: string): SafeFolder[] {
+export function foldersToCheckAbove(path: string): FolderToCheck[] {
   const found = new Set<string>();
   const add = (folder: string) => {
     if (found.has(folder)) return;
@@ -53,7 +53,7 @@ function targetOf(path: string): string | null {
 }
 
 /** Throws CONFIG if an existing folder breaks its rule. A missing folder passes, because its creator checks again. */
-export function checkSafeFolder({ path, rule }: SafeFolder): void {
+export function checkSafeFolder({ path, rule }: FolderToCheck): void {
   const found = statKeeperFolder(path);
   const stat = found?.isSymbolicLink() && rule !== "own" ? statSync(path, { throwIfNoEntry: false }) : found;
   if (found === null || stat === undefined || stat === null) return;
@@ -72,7 +72,7 @@ export function statKeeperFolder(path: string): Stats | null {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return null; // does not exist for this user
-    throw new BatonError("CONFIG", `Cannot read the status of ${path}: ${errorReason(error)}`);
+    throw new BatonError("CONFIG", `Cannot read the status of ${path}: ${systemCallErrorReason(error)}`);
   }
 }
 
@@ -93,7 +93,7 @@ function wrongOwner(stats: readonly Stats[], rule: "own" | "home" | "above"): st
   return otherOwner === undefined ? null : `it belongs to user ${otherOwner.uid}, not to ${effectiveUserId()}`;
 }
 
-function wrongMode({ mode, gid }: Stats, rule: SafeFolder["rule"]): string | null {
+function wrongMode({ mode, gid }: Stats, rule: FolderToCheck["rule"]): string | null {
   const printed = (mode & 0o777).toString(8);
   if (rule === "own") {
     return (mode & 0o077) === 0 ? null : `its mode is ${printed}, which gives other users access: chmod 700`;

@@ -10,8 +10,8 @@ import {
   type KeeperNodeView,
   type KeeperOptions,
   KeeperServer,
-  keeperSystem,
   keeperTimingDefaults,
+  realKeeperSystem,
 } from "./keeper_server.ts";
 import type { KeeperStatistics } from "../protocol/keeper_report.ts";
 import { readFileSync } from "node:fs";
@@ -72,7 +72,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     sequenceStart: options.sequenceStart ?? 0,
     clock: options.clock ?? systemClock(),
     wallClock: options.wallClock ?? Date.now,
-    system: options.system ?? keeperSystem,
+    system: options.system ?? realKeeperSystem,
     log: options.log ?? (() => {}),
   });
   try {

@@ -17,7 +17,7 @@ import {
   connectResponseCodec,
 } from "../../../protocols/zookeeper/jute/session_frames.ts";
 import type { Connection, ConnectionHandlers } from "../../../base/sockets/connection.ts";
-import { type ClientIdentity, digestCredentials } from "../state/acl_check.ts";
+import { type ClientIdentity, digestIdentityId } from "../state/acl_check.ts";
 import { isFourLetterWord } from "./four_letter_words.ts";
 import { KeeperReadBuffer } from "./read_buffer.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
@@ -257,7 +257,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
       const header = { xid, zxid: 0n, err: zooKeeperErrorNumbers.AUTHFAILED };
       return this.#reply(pending, header, { write: null, last: true });
     }
-    const id = digestCredentials(new TextDecoder().decode(auth ?? new Uint8Array(0)));
+    const id = digestIdentityId(new TextDecoder().decode(auth ?? new Uint8Array(0)));
     if (id === this.#host.superDigest) this.identities.push({ scheme: "super", id: "" });
     if (!this.identities.some((own) => own.scheme === "digest" && own.id === id)) {
       this.identities.push({ scheme: "digest", id });

@@ -16,7 +16,7 @@ export interface ClientIdentity {
  * Returns the ID of a digest identity, which is `user:base64(sha1(user:password))`. As in ZooKeeper, credentials
  * without a colon are a user name.
  */
-export function digestCredentials(credentials: string): string {
+export function digestIdentityId(credentials: string): string {
   const [user = ""] = credentials.split(":", 1);
   return `${user}:${createHash("sha1").update(credentials).digest("base64")}`;
 }

@@ -3,7 +3,7 @@
  * Uses no socket, no disk and no timer. The caller sends the replies when the changes are durable.
  */
 import { type ByteReader, type ByteWriter } from "../../../base/wire/bytes.ts";
-import type { AnyCodec } from "../../../base/wire/record_codec.ts";
+import type { AnyJuteCodec } from "../../../base/wire/record_codec.ts";
 import { zooKeeperErrorNumbers } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 import { aclPermission, openAcl, zooKeeperOperations } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
@@ -199,7 +199,7 @@ export class KeeperState<Watcher> {
   }
 
   #respond(
-    operation: { readonly request: AnyCodec; readonly response: AnyCodec },
+    operation: { readonly request: AnyJuteCodec; readonly response: AnyJuteCodec },
     reader: ByteReader,
     run: (request: unknown) => unknown,
   ): KeeperOperationResult {

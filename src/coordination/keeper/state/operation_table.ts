@@ -3,7 +3,7 @@
  * that change nodes are in transaction.ts. Source: FinalRequestProcessor, DataTree.
  */
 import { protocolError } from "../../../base/wire/bytes.ts";
-import { type Codec, emptyRecord } from "../../../base/wire/record_codec.ts";
+import { emptyJuteRecordCodec, type JuteCodec } from "../../../base/wire/record_codec.ts";
 import {
   type MultiRequest,
   multiRequestCodec,
@@ -198,8 +198,8 @@ function checkWatchLimits(
 }
 
 interface OperationRecords {
-  readonly request: Codec<unknown>;
-  readonly response: Codec<unknown>;
+  readonly request: JuteCodec<unknown>;
+  readonly response: JuteCodec<unknown>;
 }
 interface WriteOperation extends OperationRecords {
   readonly kind: "write";
@@ -271,8 +271,8 @@ table.set(multiReadOperationCode, { kind: "read", ...multi, run: runMultiRead } 
 for (const code of [checkOperationCode, reconfigOperationCode]) {
   table.set(code, {
     kind: "read",
-    request: emptyRecord,
-    response: emptyRecord,
+    request: emptyJuteRecordCodec,
+    response: emptyJuteRecordCodec,
     run: () => refuseKeeperOperation("UNIMPLEMENTED"),
   });
 }

@@ -14,7 +14,7 @@ import type { KeeperLimits } from "./keeper_limits.ts";
 import { childCreationsMax, countNodeBytes, type NodeKind, type NodeTree, type ZNode } from "./tree.ts";
 import { refuseKeeperOperation } from "./operation_error.ts";
 
-export interface WatchTrigger {
+export interface WatchedNodeChange {
   readonly type: number;
   readonly path: string;
   /** The ACL of the node at the time of the event. A client without the READ permission is not notified. */
@@ -51,7 +51,7 @@ const createModes = new Map<number, CreateModeTraits>([
 const ttlMsMax = 0xffffffffffn;
 
 export class KeeperTransaction {
-  readonly triggers: WatchTrigger[] = [];
+  readonly triggers: WatchedNodeChange[] = [];
   readonly #tree: NodeTree;
   readonly #context: KeeperTransactionContext;
   readonly #undo: (() => void)[] = [];

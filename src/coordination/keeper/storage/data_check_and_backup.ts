@@ -2,7 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { BatonError, errorReason } from "../../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../../base/errors.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { copySqliteDatabase } from "../../../base/storage/sqlite_file.ts";
 import { checkSqliteFormat } from "../../../base/storage/sqlite_format.ts";
@@ -100,11 +100,11 @@ function backupError(file: string, error: unknown): BatonError {
   if (code === "EEXIST") {
     return cannotWrite(file, `${file}.part exists: another backup is running or was interrupted`, error);
   }
-  if (syscall === "open") return cannotWrite(file, errorReason(error), error);
+  if (syscall === "open") return cannotWrite(file, systemCallErrorReason(error), error);
   if (isDiskFullError(error)) {
     return new BatonError("IO", `Cannot write the backup ${file}: its disk is full`, { cause: error });
   }
-  return new BatonError("IO", `The backup ${file} is not usable: ${errorReason(error)}`, { cause: error });
+  return new BatonError("IO", `The backup ${file} is not usable: ${systemCallErrorReason(error)}`, { cause: error });
 }
 
 function cannotWrite(file: string, why: string, cause?: unknown): BatonError {
@@ -147,6 +147,6 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
     return act(database);
   } catch (error) {
     if (error instanceof BatonError) throw error;
-    throw new BatonError("IO", `Cannot ${what} ${path}: ${errorReason(error)}`, { cause: error });
+    throw new BatonError("IO", `Cannot ${what} ${path}: ${systemCallErrorReason(error)}`, { cause: error });
   }
 }

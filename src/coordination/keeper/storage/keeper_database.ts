@@ -8,8 +8,8 @@ import { DatabaseSync } from "node:sqlite";
 import { BatonError } from "../../../base/errors.ts";
 import { flushParentFolders } from "../../../base/storage/durable_file.ts";
 import { createDatabaseFile } from "../../../base/storage/create_database_file.ts";
-import { CommittedMark, readCommittedMark } from "../../../base/storage/committed_mark.ts";
-import { diskRoomBytes } from "../../../base/storage/disk_space.ts";
+import { LastCommitNumberFile, readLastCommitNumber } from "../../../base/storage/committed_mark.ts";
+import { writableDiskBytes } from "../../../base/storage/disk_space.ts";
 import { SqliteFile } from "../../../base/storage/sqlite_file.ts";
 import type { SqliteFormat } from "../../../base/storage/sqlite_format.ts";
 import { findWalDamage } from "../../../base/storage/wal_check.ts";
@@ -17,7 +17,7 @@ import {
   decodeKeeperRows,
   encodeKeeperRows,
   keeperDatabaseFileName,
-  type KeeperRow,
+  type KeeperDatabaseRow,
   zxidChecksum,
   zxidMarkFileName,
 } from "./keeper_rows.ts";
@@ -70,7 +70,7 @@ export function keeperDatabaseFormat(path: string): SqliteFormat {
 export class KeeperDatabase {
   readonly #file: SqliteFile;
   readonly #logPath: string;
-  readonly #mark: CommittedMark;
+  readonly #mark: LastCommitNumberFile;
   /** True if the next commit may be the first in a restarted log. */
   #logBegins = true;
   /** True if the disk has no room for a log of its full size. */
@@ -81,7 +81,7 @@ export class KeeperDatabase {
   constructor(dataDir: string) {
     const path = join(dataDir, keeperDatabaseFileName);
     this.#logPath = `${path}-wal`;
-    const mark = this.#mark = new CommittedMark(join(dataDir, zxidMarkFileName));
+    const mark = this.#mark = new LastCommitNumberFile(join(dataDir, zxidMarkFileName));
     const owned = () => new BatonError("LOCK_BUSY", `Another keeper owns the data directory ${dataDir}`);
     let isRestored = false;
     this.#file = new SqliteFile({
@@ -124,7 +124,7 @@ export class KeeperDatabase {
     this.#raiseMark(zxid);
   }
 
-  #store(rows: readonly KeeperRow[], { put, drop }: { readonly put: string; readonly drop: string }): void {
+  #store(rows: readonly KeeperDatabaseRow[], { put, drop }: { readonly put: string; readonly drop: string }): void {
     for (const { id, body } of rows) body === null ? this.#file.run(drop, id) : this.#file.run(put, id, body);
   }
 
@@ -134,7 +134,7 @@ export class KeeperDatabase {
     this.#measuredAtCommit = this.#file.commits;
     // Checkpoints keep at least this part of a full-size log empty.
     const emptyLogBytes = this.#file.logFileBytes >= logBytes ? logBytes / 2 : 0;
-    const room = diskRoomBytes(this.#file.space(), freeBytesKept, emptyLogBytes);
+    const room = writableDiskBytes(this.#file.space(), freeBytesKept, emptyLogBytes);
     this.#isLow = room < logBytes;
     return room;
   }
@@ -174,7 +174,7 @@ export class KeeperDatabase {
  * Creates the file if there is none. Throws if SQLite would silently leave out unreadable data, because held locks
  * would then be free.
  */
-function prepareFile(path: string, mark: CommittedMark): void {
+function prepareFile(path: string, mark: LastCommitNumberFile): void {
   const damage = findWalDamage(path) ?? describeOutdatedKeeperData(path);
   if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
   const found = statSync(path, { throwIfNoEntry: false });
@@ -192,7 +192,8 @@ export const keeperBackupOwnerName = "a backup";
  * removed, or an older file replaced this one. A backup may be older. Changes no file.
  */
 export function describeOutdatedKeeperData(path: string): string | null {
-  const mark = readCommittedMark(join(dirname(path), zxidMarkFileName)); // first, because a running keeper raises both
+  // The mark is read first, because a running keeper raises both.
+  const mark = readLastCommitNumber(join(dirname(path), zxidMarkFileName));
   if (mark === 0n || !existsSync(path)) return null;
   using database = new DatabaseSync(path, { readOnly: true });
   if (isCopy(database)) return null;
@@ -217,7 +218,7 @@ function hasTables(database: DatabaseSync): boolean {
  */
 export function* readEncodedKeeperRows(database: DatabaseSync): Generator<Uint8Array, void, void> {
   yield encodeKeeperRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
-  let nodes: KeeperRow[] = [];
+  let nodes: KeeperDatabaseRow[] = [];
   let bytes = 0;
   for (const row of rowsOf(database, "SELECT id, body FROM nodes ORDER BY id")) {
     nodes.push(row);
@@ -240,7 +241,7 @@ function zxidIn(database: DatabaseSync): bigint {
   throw new TypeError(`The number of the last transaction, ${zxid}, does not match its checksum`);
 }
 
-function* rowsOf(database: DatabaseSync, sql: string): Generator<KeeperRow, void, void> {
+function* rowsOf(database: DatabaseSync, sql: string): Generator<KeeperDatabaseRow, void, void> {
   const statement = database.prepare(sql);
   statement.setReadBigInts(true);
   for (const { id, body } of statement.iterate()) {

@@ -4,7 +4,14 @@
  */
 import { crc32 } from "node:zlib";
 import { ByteReader, ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
-import { buffer, int, long, record, ustring, vector } from "../../../base/wire/record_codec.ts";
+import {
+  juteBytesCodec,
+  juteIntCodec,
+  juteLongCodec,
+  juteRecordCodec,
+  juteStringCodec,
+  juteVectorCodec,
+} from "../../../base/wire/record_codec.ts";
 import { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import { openAcl } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { KeeperSession } from "../state/session_table.ts";
@@ -20,29 +27,29 @@ export function describeKeeperData(dataDir: string): string {
 }
 
 /** A row of a node or a session. In a list of changes, a null body deletes the row. */
-export interface KeeperRow {
+export interface KeeperDatabaseRow {
   readonly id: bigint;
   readonly body: Uint8Array | null;
 }
 
-const StoredNode = record({
-  path: ustring,
-  kind: int,
-  ephemeralOwner: long,
-  ttlMs: long,
-  czxid: long,
-  mzxid: long,
-  pzxid: long,
-  ctime: long,
-  mtime: long,
-  version: int,
-  aversion: int,
-  creates: int,
+const StoredNode = juteRecordCodec({
+  path: juteStringCodec,
+  kind: juteIntCodec,
+  ephemeralOwner: juteLongCodec,
+  ttlMs: juteLongCodec,
+  czxid: juteLongCodec,
+  mzxid: juteLongCodec,
+  pzxid: juteLongCodec,
+  ctime: juteLongCodec,
+  mtime: juteLongCodec,
+  version: juteIntCodec,
+  aversion: juteIntCodec,
+  creates: juteIntCodec,
   /** Null if the node is open to all clients, as most are. */
-  acl: vector(Acl),
-  data: buffer,
+  acl: juteVectorCodec(Acl),
+  data: juteBytesCodec,
 });
-const StoredSession = record({ password: buffer, timeoutMs: int });
+const StoredSession = juteRecordCodec({ password: juteBytesCodec, timeoutMs: juteIntCodec });
 
 const checksumBytes = 4;
 
@@ -70,8 +77,8 @@ export function encodeKeeperChanges(changes: {
 /** Encodes rows that already have checksums. */
 export function encodeKeeperRows(
   zxid: bigint,
-  nodes: readonly KeeperRow[],
-  sessions: readonly KeeperRow[],
+  nodes: readonly KeeperDatabaseRow[],
+  sessions: readonly KeeperDatabaseRow[],
 ): Uint8Array {
   const writer = new ByteWriter(1 << 16);
   writer.i64(zxid);
@@ -83,11 +90,13 @@ export function encodeKeeperRows(
 }
 
 /** Decodes the rows of one part. Each `body` is a view of `bytes`. */
-export function decodeKeeperRows(bytes: Uint8Array): { zxid: bigint; nodes: KeeperRow[]; sessions: KeeperRow[] } {
+export function decodeKeeperRows(
+  bytes: Uint8Array,
+): { zxid: bigint; nodes: KeeperDatabaseRow[]; sessions: KeeperDatabaseRow[] } {
   const reader = new ByteReader(bytes);
-  const rows = (): KeeperRow[] => {
+  const rows = (): KeeperDatabaseRow[] => {
     const count = reader.i32();
-    const list: KeeperRow[] = [];
+    const list: KeeperDatabaseRow[] = [];
     for (let index = 0; index < count; index++) {
       const id = reader.i64();
       const length = reader.i32();
@@ -106,7 +115,7 @@ export function zxidChecksum(zxid: bigint): number {
 }
 
 /** Decodes a node. Throws PROTOCOL for a damaged row. */
-export function decodeKeeperNode(row: KeeperRow): ZNode {
+export function decodeKeeperNode(row: KeeperDatabaseRow): ZNode {
   const stored = StoredNode.read(new ByteReader(verifiedBody(row)));
   const kind = kinds[stored.kind];
   if (kind === undefined) throw protocolError(`Node ${stored.path} has the unknown kind ${stored.kind}`);
@@ -132,7 +141,7 @@ export function decodeKeeperNode(row: KeeperRow): ZNode {
 }
 
 /** Decodes a session. Throws PROTOCOL for a damaged row. */
-export function decodeKeeperSession(row: KeeperRow): Omit<KeeperSession, "deadlineMs"> {
+export function decodeKeeperSession(row: KeeperDatabaseRow): Omit<KeeperSession, "deadlineMs"> {
   const { id } = row;
   const { password, timeoutMs } = StoredSession.read(new ByteReader(verifiedBody(row)));
   if (password === null) throw protocolError(`Session ${id} has no password`);
@@ -171,7 +180,7 @@ function writeChecksum(writer: ByteWriter, id: bigint, start: number): void {
 }
 
 /** Returns the body without its checksum. Throws PROTOCOL if the checksum does not match. */
-function verifiedBody({ id, body }: KeeperRow): Uint8Array {
+function verifiedBody({ id, body }: KeeperDatabaseRow): Uint8Array {
   const at = (body?.byteLength ?? 0) - checksumBytes;
   if (body !== null && at >= 0) {
     const content = body.subarray(0, at);

@@ -3,7 +3,7 @@
  * at a time, in order.
  */
 import { storageError } from "../../../base/storage/storage_error.ts";
-import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
+import { type StorageParentPort, StorageThreadCallRunner } from "../../../base/storage/storage_thread.ts";
 import type { KeeperDatabase } from "./keeper_database.ts";
 import { describeKeeperData } from "./keeper_rows.ts";
 
@@ -56,7 +56,7 @@ export function serveKeeperStore({ openRows, ...ports }: KeeperStoreThreadOption
       rows.close();
     },
   };
-  const port = new StoragePort<typeof calls, Uint8Array>({
+  const port = new StorageThreadCallRunner<typeof calls, Uint8Array>({
     ...ports,
     calls,
     errorOf: (error) => storageError(describeKeeperData(dataDir), error),

@@ -1,13 +1,13 @@
 /** Functions for both sides of CURVE's handshake: the keys of a connection, and errors. */
 import { isCanonicalPublicKey, prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
-import { curveBoxKey } from "./curve_box.ts";
+import { deriveCurveBoxKey } from "./curve_box.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /** Returns this many cryptographically random bytes in a new array. */
 export type RandomBytes = (count: number) => Uint8Array;
 
 /** Makes a key pair for one connection. */
-export function newTransientSecret(randomBytes: RandomBytes): X25519Secret {
+export function newTransientCurveKey(randomBytes: RandomBytes): X25519Secret {
   const bytes = randomBytes(32);
   const secret = prepareX25519Secret(bytes);
   bytes.fill(0);
@@ -18,18 +18,18 @@ export function newTransientSecret(randomBytes: RandomBytes): X25519Secret {
  * Returns the key with which two sides encrypt their boxes. Throws ZmtpError for a public key to which no secret key
  * belongs.
  */
-export function sharedBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array {
-  const key = isCanonicalPublicKey(publicKey) ? curveBoxKey(secret, publicKey) : null;
+export function requireCurveBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array {
+  const key = isCanonicalPublicKey(publicKey) ? deriveCurveBoxKey(secret, publicKey) : null;
   if (key !== null) return key;
   throw new ZmtpError("AUTHENTICATION", "The peer's public key cannot be one: no secret key belongs to it");
 }
 
 /** Makes the error for a box that cannot be opened; `likely` is the probable reason. */
-export function unopenedBoxError(command: string, likely: string): ZmtpError {
+export function unopenedCurveBoxError(command: string, likely: string): ZmtpError {
   return new ZmtpError("AUTHENTICATION", `The peer's ${command} cannot be opened: ${likely}`);
 }
 
 /** Makes the error for a command that is not allowed now; `state` says why. */
-export function unexpectedCommandError(command: string, state: string): ZmtpError {
+export function unexpectedCurveCommandError(command: string, state: string): ZmtpError {
   return new ZmtpError("COMMAND", `The peer sends the command ${command}, and ${state}`);
 }

@@ -34,7 +34,7 @@ const sigma = new Uint32Array(encoder.encode("expand 32-byte k").buffer);
  * Returns the key with which two sides encrypt their boxes (crypto_box_beforenm), 32 bytes. Returns null if `publicKey`
  * is of low order.
  */
-export function curveBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array | null {
+export function deriveCurveBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array | null {
   const shared = secret.deriveSharedSecret(publicKey);
   if (shared === null) return null;
   const key = subkey(shared, new Uint8Array(16));
@@ -61,7 +61,7 @@ export function openCurveBox(key: Uint8Array, nonce: CurveNonce, box: Uint8Array
  * Returns the key that XSalsa20 derives from the first 16 bytes of a nonce. These bytes are the same for all messages
  * of one direction, so the key is derived only once. Salsa20 then uses the other 8 bytes.
  */
-export function curveMessageKey(key: Uint8Array, prefix: "CurveZMQMESSAGEC" | "CurveZMQMESSAGES"): Uint8Array {
+export function deriveCurveMessageKey(key: Uint8Array, prefix: "CurveZMQMESSAGEC" | "CurveZMQMESSAGES"): Uint8Array {
   return subkey(key, encoder.encode(prefix));
 }
 

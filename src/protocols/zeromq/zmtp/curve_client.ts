@@ -6,11 +6,11 @@ import type { X25519Secret } from "../../../base/support/x25519.ts";
 import { encodeZ85 } from "../../../base/wire/z85.ts";
 import { encodeZmtpCommand, type ZmtpCommand, zmtpErrorReason } from "./zmtp_command.ts";
 import {
-  newTransientSecret,
+  newTransientCurveKey,
   type RandomBytes,
-  sharedBoxKey,
-  unexpectedCommandError,
-  unopenedBoxError,
+  requireCurveBoxKey,
+  unexpectedCurveCommandError,
+  unopenedCurveBoxError,
 } from "./curve_agreement.ts";
 import { openCurveBox, sealCurveBox } from "./curve_box.ts";
 import {
@@ -18,14 +18,14 @@ import {
   curveCommandLayouts,
   curveHelloPadding,
   curveHelloSignature,
+  curveLongNonceBoxLayout,
   curveVersion,
-  longNonceBoxLayout,
 } from "./curve_layout.ts";
-import { CurveNonceCounter, CurveNonceOrder } from "./curve_nonce.ts";
-import { CurveTraffic } from "./curve_traffic.ts";
+import { CurveNonceCounter, CurveNonceOrderCheck } from "./curve_nonce.ts";
+import { CurveTrafficCipher } from "./curve_traffic.ts";
 import {
-  continuedHandshake,
-  failedHandshake,
+  continuedHandshakeStep,
+  failedHandshakeStep,
   type SecurityMechanism,
   type SecurityMechanismContext,
   type SecurityMechanismFactory,
@@ -50,7 +50,7 @@ const refusals: Readonly<Record<string, string>> = {
 
 /** Throws ZmtpError for an invalid server key. */
 export function curveClientMechanism(options: CurveClientOptions): SecurityMechanismFactory {
-  sharedBoxKey(options.key, options.serverKey).fill(0);
+  requireCurveBoxKey(options.key, options.serverKey).fill(0);
   return { name: "CURVE", asServer: false, create: (context) => new CurveClient(options, context) };
 }
 
@@ -59,27 +59,27 @@ class CurveClient implements SecurityMechanism {
   readonly #context: SecurityMechanismContext;
   readonly #transient: X25519Secret;
   readonly #sent = new CurveNonceCounter();
-  readonly #received = new CurveNonceOrder();
+  readonly #received = new CurveNonceOrderCheck();
   #awaits: "WELCOME" | "READY" | null = null;
   /**
    * The key of the boxes: first from the client's transient key and the server's long-term key, and then from both
    * transient keys.
    */
   #key: Uint8Array | null = null;
-  #traffic: CurveTraffic | null = null;
+  #traffic: CurveTrafficCipher | null = null;
 
   constructor(options: CurveClientOptions, context: SecurityMechanismContext) {
     this.#options = options;
     this.#context = context;
-    this.#transient = newTransientSecret(options.randomBytes);
+    this.#transient = newTransientCurveKey(options.randomBytes);
   }
 
-  get traffic(): CurveTraffic | null {
+  get traffic(): CurveTrafficCipher | null {
     return this.#traffic;
   }
 
   start(): readonly Uint8Array[] {
-    this.#key = sharedBoxKey(this.#transient, this.#options.serverKey);
+    this.#key = requireCurveBoxKey(this.#transient, this.#options.serverKey);
     this.#awaits = "WELCOME";
     const nonce = this.#sent.takeNext();
     const hello = curveCommandLayouts.HELLO.write({
@@ -96,9 +96,9 @@ class CurveClient implements SecurityMechanism {
     const key = this.#key;
     const awaits = this.#awaits;
     this.#awaits = null;
-    if (key === null || awaits === null) throw unexpectedCommandError(name, "the handshake is over");
-    if (name === "ERROR") return failedHandshake(this.#refusalError(data));
-    if (name !== awaits) throw unexpectedCommandError(name, `${awaits} is to come`);
+    if (key === null || awaits === null) throw unexpectedCurveCommandError(name, "the handshake is over");
+    if (name === "ERROR") return failedHandshakeStep(this.#refusalError(data));
+    if (name !== awaits) throw unexpectedCurveCommandError(name, `${awaits} is to come`);
     return name === "WELCOME" ? this.#handleWelcome(data, key) : this.#handleReady(data, key);
   }
 
@@ -113,14 +113,14 @@ class CurveClient implements SecurityMechanism {
     const { nonce, box } = curveCommandLayouts.WELCOME.read(data);
     const plain = openCurveBox(key, { prefix: "WELCOME-", rest: nonce }, box);
     key.fill(0);
-    if (plain === null) throw unopenedBoxError("WELCOME", "the server has another key than the one expected");
+    if (plain === null) throw unopenedCurveBoxError("WELCOME", "the server has another key than the one expected");
     const { serverTransientKey, cookie } = curveBoxLayouts.WELCOME.read(plain);
-    const vouchKey = sharedBoxKey(this.#options.key, serverTransientKey);
-    const transientKey = sharedBoxKey(this.#transient, serverTransientKey);
+    const vouchKey = requireCurveBoxKey(this.#options.key, serverTransientKey);
+    const transientKey = requireCurveBoxKey(this.#transient, serverTransientKey);
     this.#key = transientKey;
     this.#awaits = "READY";
     const vouchNonce = this.#options.randomBytes(16);
-    const vouch = longNonceBoxLayout.write({
+    const vouch = curveLongNonceBoxLayout.write({
       nonce: vouchNonce,
       box: sealCurveBox(
         vouchKey,
@@ -140,18 +140,18 @@ class CurveClient implements SecurityMechanism {
       nonce: initiateNonce,
       box: sealCurveBox(transientKey, { prefix: "CurveZMQINITIATE", rest: initiateNonce }, inside),
     });
-    return continuedHandshake(encodeZmtpCommand("INITIATE", initiate));
+    return continuedHandshakeStep(encodeZmtpCommand("INITIATE", initiate));
   }
 
   #handleReady(data: Uint8Array, key: Uint8Array): ZmtpHandshakeStep {
     const { nonce, box } = curveCommandLayouts.READY.read(data);
     const plain = openCurveBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, box);
-    if (plain === null) throw unopenedBoxError("READY", "it was changed on the way, or is of another connection");
+    if (plain === null) throw unopenedCurveBoxError("READY", "it was changed on the way, or is of another connection");
     this.#received.accept(nonce);
     const properties = decodeZmtpMetadata(plain);
     const error = this.#context.acceptProperties(properties, "");
-    if (error !== null) return failedHandshake(error); // RFC 26: a client never sends an ERROR
-    this.#traffic = new CurveTraffic({ side: "client", key, sent: this.#sent, received: this.#received });
+    if (error !== null) return failedHandshakeStep(error); // RFC 26: a client never sends an ERROR
+    this.#traffic = new CurveTrafficCipher({ side: "client", key, sent: this.#sent, received: this.#received });
     key.fill(0);
     return { send: [], outcome: { kind: "done", properties, userId: "" } };
   }

@@ -7,14 +7,14 @@ type Lengths = Readonly<Record<string, number>>;
 type Fields<L extends Lengths> = { readonly [Name in keyof L]: Uint8Array };
 
 /** A sequence of fields. `L` has their lengths in bytes, in order. */
-export interface FieldLayout<L extends Lengths> {
+export interface CurveFieldLayout<L extends Lengths> {
   /** Returns the fields as views of `bytes`. Throws ZmtpError COMMAND if the length is wrong. */
   read(bytes: Uint8Array): Fields<L>;
   write(fields: Fields<L>): Uint8Array;
 }
 
 /** Creates a layout from lengths in bytes. With `openEnded`, the last field may be longer. */
-function layout<const L extends Lengths>(name: string, lengths: L, openEnded = false): FieldLayout<L> {
+function layout<const L extends Lengths>(name: string, lengths: L, openEnded = false): CurveFieldLayout<L> {
   const table = Object.entries(lengths);
   const total = table.reduce((sum, [, length]) => sum + length, 0);
   return {
@@ -64,7 +64,7 @@ export const curveBoxLayouts = {
 } as const;
 
 /** The layout of a cookie and of a vouch: the 16 random bytes of the nonce, and a box. */
-export const longNonceBoxLayout = layout("A cookie or a vouch", { nonce: 16, box: 80 });
+export const curveLongNonceBoxLayout = layout("A cookie or a vouch", { nonce: 16, box: 80 });
 
 export const curveVersion: Uint8Array = new Uint8Array([1, 0]);
 /** 72 zero bytes, as in the grammar of RFC 26 and in all implementations; the RFC's text says 70 in one place. */

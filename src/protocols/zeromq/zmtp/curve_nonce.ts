@@ -39,7 +39,7 @@ export class CurveNonceCounter {
 }
 
 /** Checks that the peer's counter, which may use all 64 bits, always increases. */
-export class CurveNonceOrder {
+export class CurveNonceOrderCheck {
   #high = 0;
   #low = 0;
   #isFirst = true;

@@ -8,22 +8,27 @@ import { timingSafeEqual } from "node:crypto";
 import { prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
 import { encodeZ85 } from "../../../base/wire/z85.ts";
 import { encodeZmtpCommand, encodeZmtpError, type ZmtpCommand } from "./zmtp_command.ts";
-import { type RandomBytes, sharedBoxKey, unexpectedCommandError, unopenedBoxError } from "./curve_agreement.ts";
+import {
+  type RandomBytes,
+  requireCurveBoxKey,
+  unexpectedCurveCommandError,
+  unopenedCurveBoxError,
+} from "./curve_agreement.ts";
 import { openCurveBox, sealCurveBox } from "./curve_box.ts";
 import {
   curveBoxLayouts,
   curveCommandLayouts,
   curveHelloPadding,
   curveHelloSignature,
+  curveLongNonceBoxLayout,
   curveVersion,
-  longNonceBoxLayout,
 } from "./curve_layout.ts";
-import { CurveNonceCounter, CurveNonceOrder } from "./curve_nonce.ts";
-import { CurveTraffic } from "./curve_traffic.ts";
+import { CurveNonceCounter, CurveNonceOrderCheck } from "./curve_nonce.ts";
+import { CurveTrafficCipher } from "./curve_traffic.ts";
 import {
-  continuedHandshake,
-  failedHandshake,
-  refusedHandshake,
+  continuedHandshakeStep,
+  failedHandshakeStep,
+  refusedHandshakeStep,
   type SecurityMechanism,
   type SecurityMechanismContext,
   type SecurityMechanismFactory,
@@ -56,16 +61,16 @@ class CurveServer implements SecurityMechanism {
   readonly #options: CurveServerOptions;
   readonly #context: SecurityMechanismContext;
   readonly #sent = new CurveNonceCounter();
-  readonly #received = new CurveNonceOrder();
+  readonly #received = new CurveNonceOrderCheck();
   #state: State = { awaits: "HELLO" };
-  #traffic: CurveTraffic | null = null;
+  #traffic: CurveTrafficCipher | null = null;
 
   constructor(options: CurveServerOptions, context: SecurityMechanismContext) {
     this.#options = options;
     this.#context = context;
   }
 
-  get traffic(): CurveTraffic | null {
+  get traffic(): CurveTrafficCipher | null {
     return this.#traffic;
   }
 
@@ -78,7 +83,7 @@ class CurveServer implements SecurityMechanism {
     this.#state = { awaits: "nothing" };
     if (state.awaits === "HELLO" && name === "HELLO") return this.#handleHello(data);
     if (state.awaits === "INITIATE" && name === "INITIATE") return this.#handleInitiate(data, state.cookieKey);
-    throw unexpectedCommandError(
+    throw unexpectedCurveCommandError(
       name,
       state.awaits === "nothing" ? "the handshake is over" : `${state.awaits} is to come`,
     );
@@ -96,14 +101,14 @@ class CurveServer implements SecurityMechanism {
       throw new ZmtpError("COMMAND", `The peer speaks CurveZMQ ${version.join(".")}, and 1.0 is wanted`);
     }
     if (!isEqual(padding, curveHelloPadding)) throw new ZmtpError("COMMAND", "The padding of a HELLO is not all zeros");
-    const key = sharedBoxKey(this.#options.key, clientTransientKey);
+    const key = requireCurveBoxKey(this.#options.key, clientTransientKey);
     const signature = openCurveBox(key, { prefix: "CurveZMQHELLO---", rest: nonce }, box);
-    if (signature === null) throw unopenedBoxError("HELLO", "it expects another server key than this one");
+    if (signature === null) throw unopenedCurveBoxError("HELLO", "it expects another server key than this one");
     if (!isEqual(signature, curveHelloSignature)) {
       throw new ZmtpError("COMMAND", "The signature of a HELLO is not all zeros");
     }
     this.#received.accept(nonce);
-    return continuedHandshake(encodeZmtpCommand("WELCOME", this.#makeWelcome(key, clientTransientKey)));
+    return continuedHandshakeStep(encodeZmtpCommand("WELCOME", this.#makeWelcome(key, clientTransientKey)));
   }
 
   #makeWelcome(key: Uint8Array, clientTransientKey: Uint8Array): Uint8Array {
@@ -113,7 +118,7 @@ class CurveServer implements SecurityMechanism {
     const cookieKey = randomBytes(32);
     const cookieNonce = randomBytes(16);
     const secrets = curveBoxLayouts.cookie.write({ clientTransientKey, serverTransientSecret });
-    const cookie = longNonceBoxLayout.write({
+    const cookie = curveLongNonceBoxLayout.write({
       nonce: cookieNonce,
       box: sealCurveBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, secrets),
     });
@@ -132,18 +137,22 @@ class CurveServer implements SecurityMechanism {
     if (!this.#received.isNext(nonce)) {
       throw new ZmtpError("AUTHENTICATION", "The nonce of an INITIATE is not above that of the HELLO: it was replayed");
     }
-    const { nonce: cookieNonce, box: cookieBox } = longNonceBoxLayout.read(cookie);
+    const { nonce: cookieNonce, box: cookieBox } = curveLongNonceBoxLayout.read(cookie);
     const secrets = openCurveBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, cookieBox);
     cookieKey.fill(0);
-    if (secrets === null) throw unopenedBoxError("cookie", "it was made for another connection, or changed on the way");
+    if (secrets === null) {
+      throw unopenedCurveBoxError("cookie", "it was made for another connection, or changed on the way");
+    }
     const { clientTransientKey, serverTransientSecret } = curveBoxLayouts.cookie.read(secrets);
     const transient = prepareX25519Secret(serverTransientSecret);
-    const key = sharedBoxKey(transient, clientTransientKey);
+    const key = requireCurveBoxKey(transient, clientTransientKey);
     const plain = openCurveBox(key, { prefix: "CurveZMQINITIATE", rest: nonce }, box);
-    if (plain === null) throw unopenedBoxError("INITIATE", "it was changed on the way, or is of another connection");
+    if (plain === null) {
+      throw unopenedCurveBoxError("INITIATE", "it was changed on the way, or is of another connection");
+    }
     this.#received.accept(nonce);
     const { clientKey, vouch, metadata } = curveBoxLayouts.INITIATE.read(plain);
-    this.#checkVouch({ vouch, clientTransientKey, vouchKey: sharedBoxKey(transient, clientKey) });
+    this.#checkVouch({ vouch, clientTransientKey, vouchKey: requireCurveBoxKey(transient, clientKey) });
     secrets.fill(0);
     return this.#finish({ key, userId: encodeZ85(clientKey), properties: decodeZmtpMetadata(metadata) });
   }
@@ -154,11 +163,11 @@ class CurveServer implements SecurityMechanism {
     readonly clientTransientKey: Uint8Array;
     readonly vouchKey: Uint8Array;
   }): void {
-    const { nonce, box } = longNonceBoxLayout.read(vouch);
+    const { nonce, box } = curveLongNonceBoxLayout.read(vouch);
     const plain = openCurveBox(vouchKey, { prefix: "VOUCH---", rest: nonce }, box);
     vouchKey.fill(0);
     if (plain === null) {
-      throw unopenedBoxError("vouch", "the peer does not have the secret key of the public key it claims");
+      throw unopenedCurveBoxError("vouch", "the peer does not have the secret key of the public key it claims");
     }
     const told = curveBoxLayouts.vouch.read(plain);
     if (
@@ -176,19 +185,19 @@ class CurveServer implements SecurityMechanism {
     if (this.#options.isAllowed?.(userId) === false) {
       key.fill(0);
       const message = `The client with the public key ${userId} is refused (400): this key is not accepted`;
-      return failedHandshake(new ZmtpError("AUTHENTICATION", message), encodeZmtpError("400"));
+      return failedHandshakeStep(new ZmtpError("AUTHENTICATION", message), encodeZmtpError("400"));
     }
     const error = this.#context.acceptProperties(properties, userId);
     if (error !== null) {
       key.fill(0);
-      return refusedHandshake(error);
+      return refusedHandshakeStep(error);
     }
     const nonce = this.#sent.takeNext();
     const ready = curveCommandLayouts.READY.write({
       nonce,
       box: sealCurveBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, this.#context.ownMetadata),
     });
-    this.#traffic = new CurveTraffic({ side: "server", key, sent: this.#sent, received: this.#received });
+    this.#traffic = new CurveTrafficCipher({ side: "server", key, sent: this.#sent, received: this.#received });
     key.fill(0);
     return { send: [encodeZmtpCommand("READY", ready)], outcome: { kind: "done", properties, userId } };
   }

@@ -11,9 +11,9 @@
 import { timingSafeEqual } from "node:crypto";
 import { Poly1305 } from "@noble/ciphers/_poly1305.js";
 import { salsa20 } from "@noble/ciphers/salsa.js";
-import { curveMessageKey } from "./curve_box.ts";
-import type { CurveNonceCounter, CurveNonceOrder } from "./curve_nonce.ts";
-import { sealedFrameFlags, type TrafficCipher } from "./security_mechanism.ts";
+import { deriveCurveMessageKey } from "./curve_box.ts";
+import type { CurveNonceCounter, CurveNonceOrderCheck } from "./curve_nonce.ts";
+import { sealedFrameFlags, type ZmtpTrafficCipher } from "./security_mechanism.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 const name = new Uint8Array([7, ...new TextEncoder().encode("MESSAGE")]);
@@ -34,15 +34,15 @@ export interface CurveTrafficKeys {
   readonly key: Uint8Array;
   /** The counters, which continue after the handshake. */
   readonly sent: CurveNonceCounter;
-  readonly received: CurveNonceOrder;
+  readonly received: CurveNonceOrderCheck;
 }
 
-export class CurveTraffic implements TrafficCipher {
+export class CurveTrafficCipher implements ZmtpTrafficCipher {
   readonly overheadBytes = headBytes + 1;
   readonly #sealKey: Uint8Array;
   readonly #openKey: Uint8Array;
   readonly #sent: CurveNonceCounter;
-  readonly #received: CurveNonceOrder;
+  readonly #received: CurveNonceOrderCheck;
   /** The nonce of the current call, in the separate buffer that the cipher needs. */
   readonly #nonce = new Uint8Array(8);
   #isOver = false;
@@ -51,8 +51,8 @@ export class CurveTraffic implements TrafficCipher {
     const [own, theirs] = side === "client"
       ? (["CurveZMQMESSAGEC", "CurveZMQMESSAGES"] as const)
       : (["CurveZMQMESSAGES", "CurveZMQMESSAGEC"] as const);
-    this.#sealKey = curveMessageKey(key, own);
-    this.#openKey = curveMessageKey(key, theirs);
+    this.#sealKey = deriveCurveMessageKey(key, own);
+    this.#openKey = deriveCurveMessageKey(key, theirs);
     this.#sent = sent;
     this.#received = received;
   }

@@ -1,7 +1,7 @@
 /** Decodes the bytes of ZMTP frames to commands and whole messages. Uses no socket. RFC 37, "Formal Grammar". */
 import { readU32 } from "../../../base/wire/bytes.ts";
-import { frameCostBytes, type ZmtpLimits } from "./zmtp_limits.ts";
-import { sealedFrameFlags, type TrafficCipher } from "./security_mechanism.ts";
+import { zmtpFrameOverheadBytes, type ZmtpLimits } from "./zmtp_limits.ts";
+import { sealedFrameFlags, type ZmtpTrafficCipher } from "./security_mechanism.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /** Bits of the flags byte on the wire. */
@@ -41,7 +41,7 @@ export class ZmtpFrameDecoder {
   readonly #sink: ZmtpFrameSink;
   /** False before the end of the handshake, when only commands are allowed. */
   #isTraffic = false;
-  #cipher: TrafficCipher | null = null;
+  #cipher: ZmtpTrafficCipher | null = null;
   /** The frame to put before every message, or null. */
   #prefix: Uint8Array | null = null;
 
@@ -68,7 +68,7 @@ export class ZmtpFrameDecoder {
    * Accepts messages from now on. With a cipher, frames are sealed. `prefix` becomes the first frame of each message,
    * unless it is null.
    */
-  beginTraffic(cipher: TrafficCipher | null, prefix: Uint8Array | null): void {
+  beginTraffic(cipher: ZmtpTrafficCipher | null, prefix: Uint8Array | null): void {
     this.#isTraffic = true;
     this.#cipher = cipher;
     this.#prefix = prefix;
@@ -76,7 +76,7 @@ export class ZmtpFrameDecoder {
 
   /** The bytes of memory that the incomplete message uses. */
   get heldBytes(): number {
-    return this.#messageBytes + this.#messageFrames * frameCostBytes + (this.#body?.byteLength ?? 0);
+    return this.#messageBytes + this.#messageFrames * zmtpFrameOverheadBytes + (this.#body?.byteLength ?? 0);
   }
 
   /**
@@ -202,7 +202,7 @@ export class ZmtpFrameDecoder {
    * Handles a sealed frame. Only the flags inside it count: outside, RFC 26 uses commands, and libzmq messages without
    * MORE.
    */
-  #handleSealedFrame(cipher: TrafficCipher, sealed: Uint8Array): boolean {
+  #handleSealedFrame(cipher: ZmtpTrafficCipher, sealed: Uint8Array): boolean {
     const { flags, body } = cipher.open(sealed);
     if ((flags & sealedFrameFlags.command) === 0) {
       return this.#addMessageFrame((flags & sealedFrameFlags.more) !== 0, body);

@@ -1,8 +1,8 @@
 /** The NULL mechanism, without security: both sides send their properties. RFC 37, "The NULL Security Mechanism". */
 import { encodeZmtpCommand, type ZmtpCommand, zmtpErrorReason } from "./zmtp_command.ts";
 import {
-  failedHandshake,
-  refusedHandshake,
+  failedHandshakeStep,
+  refusedHandshakeStep,
   type SecurityMechanismContext,
   type SecurityMechanismFactory,
   type ZmtpHandshakeStep,
@@ -10,7 +10,7 @@ import {
 import { decodeZmtpMetadata } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-export const nullMechanism: SecurityMechanismFactory = {
+export const nullSecurityMechanism: SecurityMechanismFactory = {
   name: "NULL",
   asServer: false,
   create: (context) => ({
@@ -25,11 +25,11 @@ export const nullMechanism: SecurityMechanismFactory = {
 function handleCommand(context: SecurityMechanismContext, { name, data }: ZmtpCommand): ZmtpHandshakeStep {
   if (name === "ERROR") {
     const message = `The peer refused the connection: "${zmtpErrorReason(data)}"`;
-    return failedHandshake(new ZmtpError("REFUSED_BY_PEER", message));
+    return failedHandshakeStep(new ZmtpError("REFUSED_BY_PEER", message));
   }
   if (name !== "READY") throw new ZmtpError("COMMAND", `The peer sent ${name} where its READY is due`);
   const properties = decodeZmtpMetadata(data);
   const error = context.acceptProperties(properties, "");
-  if (error !== null) return refusedHandshake(error);
+  if (error !== null) return refusedHandshakeStep(error);
   return { send: [], outcome: { kind: "done", properties, userId: "" } };
 }

@@ -13,7 +13,7 @@ export interface SecurityMechanismContext {
   readonly ownMetadata: Uint8Array;
   /**
    * Checks the peer's properties before this side sends its last command. Returns null to accept them, or the error for
-   * `refusedHandshake`. `userId`: see ZmtpHandshakeOutcome.
+   * `refusedHandshakeStep`. `userId`: see ZmtpHandshakeOutcome.
    */
   acceptProperties(properties: ZmtpMetadata, userId: string): ZmtpError | null;
 }
@@ -47,12 +47,12 @@ export interface ZmtpHandshakeStep {
 }
 
 /** The step of a handshake that continues. */
-export function continuedHandshake(...send: Uint8Array[]): ZmtpHandshakeStep {
+export function continuedHandshakeStep(...send: Uint8Array[]): ZmtpHandshakeStep {
   return { send, outcome: null };
 }
 
 /** The step of a handshake that has failed; `send` may contain an ERROR command. */
-export function failedHandshake(error: ZmtpError, ...send: Uint8Array[]): ZmtpHandshakeStep {
+export function failedHandshakeStep(error: ZmtpError, ...send: Uint8Array[]): ZmtpHandshakeStep {
   return { send, outcome: { kind: "failed", error } };
 }
 
@@ -60,9 +60,9 @@ export function failedHandshake(error: ZmtpError, ...send: Uint8Array[]): ZmtpHa
  * The step of a handshake that this side ends because of the peer's properties. An ERROR command tells the peer why. It
  * is not sent for a temporary reason, because an ERROR is final (RFC 37), and libzmq does not reconnect.
  */
-export function refusedHandshake(error: ZmtpError): ZmtpHandshakeStep {
-  if (error.reason === "IDENTITY_TAKEN") return failedHandshake(error);
-  return failedHandshake(error, encodeZmtpError(error.message));
+export function refusedHandshakeStep(error: ZmtpError): ZmtpHandshakeStep {
+  if (error.reason === "IDENTITY_TAKEN") return failedHandshakeStep(error);
+  return failedHandshakeStep(error, encodeZmtpError(error.message));
 }
 
 export interface SecurityMechanism {
@@ -74,7 +74,7 @@ export interface SecurityMechanism {
    */
   receive(command: ZmtpCommand): ZmtpHandshakeStep;
   /** The cipher for frames after the result `done`; null if frames are not encrypted. */
-  readonly traffic: TrafficCipher | null;
+  readonly traffic: ZmtpTrafficCipher | null;
   /** Erases secrets at the end of the connection. */
   destroy(): void;
 }
@@ -83,7 +83,7 @@ export interface SecurityMechanism {
 export const sealedFrameFlags = { more: 1, command: 2 } as const;
 
 /** Encrypts (seals) and decrypts (opens) the frames of one connection, in order. */
-export interface TrafficCipher {
+export interface ZmtpTrafficCipher {
   /** The number of bytes by which sealing makes a body longer. */
   readonly overheadBytes: number;
   /** Returns the sealed body, to send in a frame without flags. `flags` are `sealedFrameFlags`. */

@@ -8,14 +8,14 @@ import { ZmtpError } from "./zmtp_error.ts";
 /**
  * The socket types that this side can have, with the types that their peers may have.
  */
-export const zmtpPeerTypes = {
+export const zmtpAllowedPeerTypes = {
   REQ: ["REP", "ROUTER"],
   REP: ["REQ", "DEALER"],
   DEALER: ["REP", "DEALER", "ROUTER"],
   ROUTER: ["REQ", "DEALER", "ROUTER"],
 } as const satisfies Record<string, readonly string[]>;
 
-export type ZeroMqSocketType = keyof typeof zmtpPeerTypes;
+export type ZeroMqSocketType = keyof typeof zmtpAllowedPeerTypes;
 
 export const zmtpIdentityBytesMax = 255;
 
@@ -23,7 +23,7 @@ export const zmtpIdentityBytesMax = 255;
  * Returns null if a peer with these properties may talk to a socket of type `own`. Accepts a peer without a type, which
  * RFC 37 only recommends.
  */
-export function checkPeerProperties(own: ZeroMqSocketType, properties: ZmtpMetadata): ZmtpError | null {
+export function checkZmtpPeerProperties(own: ZeroMqSocketType, properties: ZmtpMetadata): ZmtpError | null {
   const identity = zmtpPropertyBytes(properties, zmtpPropertyNames.identity);
   if (identity !== undefined && identity.byteLength > zmtpIdentityBytesMax) {
     const message = `The peer's identity has ${identity.byteLength} bytes; ${zmtpIdentityBytesMax} are allowed`;
@@ -31,7 +31,7 @@ export function checkPeerProperties(own: ZeroMqSocketType, properties: ZmtpMetad
   }
   if (zmtpPropertyBytes(properties, zmtpPropertyNames.socketType) === undefined) return null;
   const type = zmtpPropertyText(properties, zmtpPropertyNames.socketType);
-  const allowed: readonly string[] = zmtpPeerTypes[own];
+  const allowed: readonly string[] = zmtpAllowedPeerTypes[own];
   if (allowed.includes(type)) return null;
   const what = type.replace(/[^\x21-\x7e]/g, "?").slice(0, 32);
   return new ZmtpError("PROPERTIES", `A ${own} socket talks to ${allowed.join(", ")}; the peer is "${what}"`);

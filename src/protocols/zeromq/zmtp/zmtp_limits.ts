@@ -15,7 +15,7 @@ export interface ZmtpLimits {
  * The bytes of memory that a frame costs besides its content. Measured with a million messages of one byte, a frame
  * costs 97 to 147 bytes under Bun, 170 to 232 under Deno, and more if it is sealed.
  */
-export const frameCostBytes = 128;
+export const zmtpFrameOverheadBytes = 128;
 
 export const zmtpLimitsDefault: ZmtpLimits = {
   // 64 MiB for a message and 64 KiB for its envelope.

@@ -21,7 +21,7 @@ import {
   zmtpPropertyNames,
   zmtpPropertyText,
 } from "./zmtp_metadata.ts";
-import { checkPeerProperties, type ZeroMqSocketType } from "./socket_type.ts";
+import { checkZmtpPeerProperties, type ZeroMqSocketType } from "./socket_type.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /** Properties of a peer that are known after its handshake. */
@@ -96,7 +96,7 @@ export class ZmtpPeer {
     this.#mechanism = mechanism.create({
       ownMetadata: encodeZmtpMetadata(properties),
       acceptProperties: (theirs, userId) =>
-        checkPeerProperties(socketType, theirs) ?? options.acceptPeer?.(theirs, userId) ?? null,
+        checkZmtpPeerProperties(socketType, theirs) ?? options.acceptPeer?.(theirs, userId) ?? null,
     });
     this.output.addRaw(encodeZmtpGreeting(mechanism));
   }

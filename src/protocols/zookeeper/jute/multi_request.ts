@@ -3,7 +3,12 @@
  * then an end header. Source: MultiOperationRecord, MultiResponse.
  */
 import { type ByteReader, type ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
-import { type AnyCodec, type Codec, type CodecValue, emptyRecord } from "../../../base/wire/record_codec.ts";
+import {
+  type AnyJuteCodec,
+  emptyJuteRecordCodec,
+  type JuteCodec,
+  type JuteCodecValue,
+} from "../../../base/wire/record_codec.ts";
 import { checkOperationCode, zooKeeperOperations } from "./zookeeper_operations.ts";
 import * as records from "./zookeeper_records.ts";
 
@@ -23,25 +28,25 @@ export const multiOperations = {
   create2,
   createContainer,
   createTtl,
-  check: { code: checkOperationCode, request: records.CheckVersionRequest, response: emptyRecord },
-} as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
+  check: { code: checkOperationCode, request: records.CheckVersionRequest, response: emptyJuteRecordCodec },
+} as const satisfies Record<string, { code: number; request: AnyJuteCodec; response: AnyJuteCodec }>;
 
 export type MultiOperationName = keyof typeof multiOperations;
 /** An operation, such as `{ type: "delete", path: "/a", version: -1 }`. */
 export type MultiRequest = {
-  [Name in MultiOperationName]: { type: Name } & CodecValue<(typeof multiOperations)[Name]["request"]>;
+  [Name in MultiOperationName]: { type: Name } & JuteCodecValue<(typeof multiOperations)[Name]["request"]>;
 }[MultiOperationName];
 /** The result of an operation, or its error code. */
 export type MultiResult =
-  | { [Name in MultiOperationName]: { type: Name } & CodecValue<(typeof multiOperations)[Name]["response"]> }[
+  | { [Name in MultiOperationName]: { type: Name } & JuteCodecValue<(typeof multiOperations)[Name]["response"]> }[
     MultiOperationName
   ]
   | { type: "error"; err: number };
 
 interface MultiOperationRow {
   readonly code: number;
-  readonly request: Codec<object>;
-  readonly response: Codec<object>;
+  readonly request: JuteCodec<object>;
+  readonly response: JuteCodec<object>;
 }
 const operationRow = (name: MultiOperationName): MultiOperationRow =>
   multiOperations[name] as unknown as MultiOperationRow;
@@ -49,7 +54,7 @@ const namesByCode = new Map<number, MultiOperationName>(
   Object.entries(multiOperations).map(([name, row]) => [row.code, name as MultiOperationName]),
 );
 
-export const multiRequestCodec: Codec<MultiRequest[]> = {
+export const multiRequestCodec: JuteCodec<MultiRequest[]> = {
   bytesMin: 9,
   read: (reader) =>
     readItems(reader, (name) => ({ type: name, ...operationRow(name).request.read(reader) }) as MultiRequest, () => {
@@ -65,7 +70,7 @@ export const multiRequestCodec: Codec<MultiRequest[]> = {
   },
 };
 
-export const multiResponseCodec: Codec<MultiResult[]> = {
+export const multiResponseCodec: JuteCodec<MultiResult[]> = {
   bytesMin: 9,
   read: (reader) =>
     readItems<MultiResult>(

@@ -3,10 +3,10 @@
  * includes it if the client did.
  */
 import type { ByteReader, ByteWriter } from "../../../base/wire/bytes.ts";
-import type { Codec, CodecValue } from "../../../base/wire/record_codec.ts";
+import type { JuteCodec, JuteCodecValue } from "../../../base/wire/record_codec.ts";
 import * as records from "./zookeeper_records.ts";
 
-function withReadOnly<T extends object>(body: Codec<T>): Codec<T & { readOnly: boolean | undefined }> {
+function withReadOnly<T extends object>(body: JuteCodec<T>): JuteCodec<T & { readOnly: boolean | undefined }> {
   return {
     bytesMin: body.bytesMin,
     read(reader: ByteReader) {
@@ -21,5 +21,5 @@ function withReadOnly<T extends object>(body: Codec<T>): Codec<T & { readOnly: b
 }
 
 export const connectRequestCodec = withReadOnly(records.ConnectRequest);
-export type ConnectRequest = CodecValue<typeof connectRequestCodec>;
+export type ConnectRequest = JuteCodecValue<typeof connectRequestCodec>;
 export const connectResponseCodec = withReadOnly(records.ConnectResponse);

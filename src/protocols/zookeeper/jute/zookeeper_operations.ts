@@ -1,11 +1,11 @@
 /** All operations of ZooKeeper's protocol with their codes, requests and responses, for the client and the keeper. */
-import { type AnyCodec, type CodecValue, emptyRecord } from "../../../base/wire/record_codec.ts";
+import { type AnyJuteCodec, emptyJuteRecordCodec, type JuteCodecValue } from "../../../base/wire/record_codec.ts";
 import * as records from "./zookeeper_records.ts";
 import type { Acl } from "./zookeeper_records.ts";
 
 export const zooKeeperOperations = {
   create: { code: 1, request: records.CreateRequest, response: records.PathResponse },
-  delete: { code: 2, request: records.DeleteRequest, response: emptyRecord },
+  delete: { code: 2, request: records.DeleteRequest, response: emptyJuteRecordCodec },
   exists: { code: 3, request: records.PathWatchRequest, response: records.StatResponse },
   getData: { code: 4, request: records.PathWatchRequest, response: records.GetDataResponse },
   setData: { code: 5, request: records.SetDataRequest, response: records.StatResponse },
@@ -13,28 +13,28 @@ export const zooKeeperOperations = {
   setAcl: { code: 7, request: records.SetAclRequest, response: records.StatResponse },
   getChildren: { code: 8, request: records.PathWatchRequest, response: records.GetChildrenResponse },
   sync: { code: 9, request: records.PathRequest, response: records.PathResponse },
-  ping: { code: 11, request: emptyRecord, response: emptyRecord },
+  ping: { code: 11, request: emptyJuteRecordCodec, response: emptyJuteRecordCodec },
   getChildren2: { code: 12, request: records.PathWatchRequest, response: records.GetChildren2Response },
   create2: { code: 15, request: records.CreateRequest, response: records.Create2Response },
-  checkWatches: { code: 17, request: records.WatchesOfTypeRequest, response: emptyRecord },
-  removeWatches: { code: 18, request: records.WatchesOfTypeRequest, response: emptyRecord },
+  checkWatches: { code: 17, request: records.WatchesOfTypeRequest, response: emptyJuteRecordCodec },
+  removeWatches: { code: 18, request: records.WatchesOfTypeRequest, response: emptyJuteRecordCodec },
   createContainer: { code: 19, request: records.CreateRequest, response: records.Create2Response },
   createTtl: { code: 21, request: records.CreateTtlRequest, response: records.Create2Response },
-  auth: { code: 100, request: records.AuthPacket, response: emptyRecord },
-  setWatches: { code: 101, request: records.SetWatchesRequest, response: emptyRecord },
+  auth: { code: 100, request: records.AuthPacket, response: emptyJuteRecordCodec },
+  setWatches: { code: 101, request: records.SetWatchesRequest, response: emptyJuteRecordCodec },
   getEphemerals: { code: 103, request: records.GetEphemeralsRequest, response: records.GetEphemeralsResponse },
   getAllChildrenNumber: { code: 104, request: records.PathRequest, response: records.GetAllChildrenNumberResponse },
-  setWatches2: { code: 105, request: records.SetWatches2Request, response: emptyRecord },
+  setWatches2: { code: 105, request: records.SetWatches2Request, response: emptyJuteRecordCodec },
   addWatch: { code: 106, request: records.AddWatchRequest, response: records.ErrorResponse },
-  whoAmI: { code: 107, request: emptyRecord, response: records.WhoAmIResponse },
-  closeSession: { code: -11, request: emptyRecord, response: emptyRecord },
-} as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
+  whoAmI: { code: 107, request: emptyJuteRecordCodec, response: records.WhoAmIResponse },
+  closeSession: { code: -11, request: emptyJuteRecordCodec, response: emptyJuteRecordCodec },
+} as const satisfies Record<string, { code: number; request: AnyJuteCodec; response: AnyJuteCodec }>;
 
 export type ZooKeeperOperationName = keyof typeof zooKeeperOperations;
-export type ZooKeeperOperationRequest<Name extends ZooKeeperOperationName> = CodecValue<
+export type ZooKeeperOperationRequest<Name extends ZooKeeperOperationName> = JuteCodecValue<
   (typeof zooKeeperOperations)[Name]["request"]
 >;
-export type ZooKeeperOperationResponse<Name extends ZooKeeperOperationName> = CodecValue<
+export type ZooKeeperOperationResponse<Name extends ZooKeeperOperationName> = JuteCodecValue<
   (typeof zooKeeperOperations)[Name]["response"]
 >;
 

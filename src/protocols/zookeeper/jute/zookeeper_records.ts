@@ -1,87 +1,107 @@
 /** The records of zookeeper.jute (3.8), with the same names and field order. */
 import {
-  boolean,
-  buffer,
-  type CodecValue,
-  int,
-  long,
-  record,
-  ustring,
-  vector,
+  juteBooleanCodec,
+  juteBytesCodec,
+  type JuteCodecValue,
+  juteIntCodec,
+  juteLongCodec,
+  juteRecordCodec,
+  juteStringCodec,
+  juteVectorCodec,
 } from "../../../base/wire/record_codec.ts";
 
-export const AclIdentity = record({ scheme: ustring, id: ustring });
-export const Acl = record({ perms: int, id: AclIdentity });
-export type Acl = CodecValue<typeof Acl>;
+export const AclIdentity = juteRecordCodec({ scheme: juteStringCodec, id: juteStringCodec });
+export const Acl = juteRecordCodec({ perms: juteIntCodec, id: AclIdentity });
+export type Acl = JuteCodecValue<typeof Acl>;
 
-export const Stat = record({
-  czxid: long,
-  mzxid: long,
-  ctime: long,
-  mtime: long,
-  version: int,
-  cversion: int,
-  aversion: int,
-  ephemeralOwner: long,
-  dataLength: int,
-  numChildren: int,
-  pzxid: long,
+export const Stat = juteRecordCodec({
+  czxid: juteLongCodec,
+  mzxid: juteLongCodec,
+  ctime: juteLongCodec,
+  mtime: juteLongCodec,
+  version: juteIntCodec,
+  cversion: juteIntCodec,
+  aversion: juteIntCodec,
+  ephemeralOwner: juteLongCodec,
+  dataLength: juteIntCodec,
+  numChildren: juteIntCodec,
+  pzxid: juteLongCodec,
 });
-export type Stat = CodecValue<typeof Stat>;
+export type Stat = JuteCodecValue<typeof Stat>;
 
 /** session_frames.ts adds the readOnly byte, which clients before 3.4 omit. */
-export const ConnectRequest = record({
-  protocolVersion: int,
-  lastZxidSeen: long,
-  timeOut: int,
-  sessionId: long,
-  passwd: buffer,
+export const ConnectRequest = juteRecordCodec({
+  protocolVersion: juteIntCodec,
+  lastZxidSeen: juteLongCodec,
+  timeOut: juteIntCodec,
+  sessionId: juteLongCodec,
+  passwd: juteBytesCodec,
 });
-export const ConnectResponse = record({ protocolVersion: int, timeOut: int, sessionId: long, passwd: buffer });
-
-export const RequestHeader = record({ xid: int, type: int });
-export const ReplyHeader = record({ xid: int, zxid: long, err: int });
-export const WatcherEvent = record({ type: int, state: int, path: ustring });
-
-export const PathRequest = record({ path: ustring });
-export const PathWatchRequest = record({ path: ustring, watch: boolean });
-export const StatResponse = record({ stat: Stat });
-export const PathResponse = record({ path: ustring });
-
-export const CreateRequest = record({ path: ustring, data: buffer, acl: vector(Acl), flags: int });
-export const CreateTtlRequest = record({ path: ustring, data: buffer, acl: vector(Acl), flags: int, ttl: long });
-export const Create2Response = record({ path: ustring, stat: Stat });
-export const DeleteRequest = record({ path: ustring, version: int });
-export const SetDataRequest = record({ path: ustring, data: buffer, version: int });
-export const CheckVersionRequest = record({ path: ustring, version: int });
-export const GetDataResponse = record({ data: buffer, stat: Stat });
-export const GetAclResponse = record({ acl: vector(Acl), stat: Stat });
-export const SetAclRequest = record({ path: ustring, acl: vector(Acl), version: int });
-export const GetChildrenResponse = record({ children: vector(ustring) });
-export const GetChildren2Response = record({ children: vector(ustring), stat: Stat });
-export const SetWatchesRequest = record({
-  relativeZxid: long,
-  dataWatches: vector(ustring),
-  existWatches: vector(ustring),
-  childWatches: vector(ustring),
+export const ConnectResponse = juteRecordCodec({
+  protocolVersion: juteIntCodec,
+  timeOut: juteIntCodec,
+  sessionId: juteLongCodec,
+  passwd: juteBytesCodec,
 });
-export const SetWatches2Request = record({
-  relativeZxid: long,
-  dataWatches: vector(ustring),
-  existWatches: vector(ustring),
-  childWatches: vector(ustring),
-  persistentWatches: vector(ustring),
-  persistentRecursiveWatches: vector(ustring),
+
+export const RequestHeader = juteRecordCodec({ xid: juteIntCodec, type: juteIntCodec });
+export const ReplyHeader = juteRecordCodec({ xid: juteIntCodec, zxid: juteLongCodec, err: juteIntCodec });
+export const WatcherEvent = juteRecordCodec({ type: juteIntCodec, state: juteIntCodec, path: juteStringCodec });
+
+export const PathRequest = juteRecordCodec({ path: juteStringCodec });
+export const PathWatchRequest = juteRecordCodec({ path: juteStringCodec, watch: juteBooleanCodec });
+export const StatResponse = juteRecordCodec({ stat: Stat });
+export const PathResponse = juteRecordCodec({ path: juteStringCodec });
+
+export const CreateRequest = juteRecordCodec({
+  path: juteStringCodec,
+  data: juteBytesCodec,
+  acl: juteVectorCodec(Acl),
+  flags: juteIntCodec,
 });
-export const AddWatchRequest = record({ path: ustring, mode: int });
-export const WatchesOfTypeRequest = record({ path: ustring, type: int });
-export const AuthPacket = record({ type: int, scheme: ustring, auth: buffer });
+export const CreateTtlRequest = juteRecordCodec({
+  path: juteStringCodec,
+  data: juteBytesCodec,
+  acl: juteVectorCodec(Acl),
+  flags: juteIntCodec,
+  ttl: juteLongCodec,
+});
+export const Create2Response = juteRecordCodec({ path: juteStringCodec, stat: Stat });
+export const DeleteRequest = juteRecordCodec({ path: juteStringCodec, version: juteIntCodec });
+export const SetDataRequest = juteRecordCodec({ path: juteStringCodec, data: juteBytesCodec, version: juteIntCodec });
+export const CheckVersionRequest = juteRecordCodec({ path: juteStringCodec, version: juteIntCodec });
+export const GetDataResponse = juteRecordCodec({ data: juteBytesCodec, stat: Stat });
+export const GetAclResponse = juteRecordCodec({ acl: juteVectorCodec(Acl), stat: Stat });
+export const SetAclRequest = juteRecordCodec({
+  path: juteStringCodec,
+  acl: juteVectorCodec(Acl),
+  version: juteIntCodec,
+});
+export const GetChildrenResponse = juteRecordCodec({ children: juteVectorCodec(juteStringCodec) });
+export const GetChildren2Response = juteRecordCodec({ children: juteVectorCodec(juteStringCodec), stat: Stat });
+export const SetWatchesRequest = juteRecordCodec({
+  relativeZxid: juteLongCodec,
+  dataWatches: juteVectorCodec(juteStringCodec),
+  existWatches: juteVectorCodec(juteStringCodec),
+  childWatches: juteVectorCodec(juteStringCodec),
+});
+export const SetWatches2Request = juteRecordCodec({
+  relativeZxid: juteLongCodec,
+  dataWatches: juteVectorCodec(juteStringCodec),
+  existWatches: juteVectorCodec(juteStringCodec),
+  childWatches: juteVectorCodec(juteStringCodec),
+  persistentWatches: juteVectorCodec(juteStringCodec),
+  persistentRecursiveWatches: juteVectorCodec(juteStringCodec),
+});
+export const AddWatchRequest = juteRecordCodec({ path: juteStringCodec, mode: juteIntCodec });
+export const WatchesOfTypeRequest = juteRecordCodec({ path: juteStringCodec, type: juteIntCodec });
+export const AuthPacket = juteRecordCodec({ type: juteIntCodec, scheme: juteStringCodec, auth: juteBytesCodec });
 /** GetSASLRequest and SetSASLResponse: the same record in both directions. */
-export const SaslToken = record({ token: buffer });
-export const ErrorResponse = record({ err: int });
-export const GetEphemeralsRequest = record({ prefixPath: ustring });
-export const GetEphemeralsResponse = record({ ephemerals: vector(ustring) });
-export const GetAllChildrenNumberResponse = record({ totalNumber: int });
-export const WhoAmIClientInfo = record({ authScheme: ustring, user: ustring });
-export const WhoAmIResponse = record({ clientInfo: vector(WhoAmIClientInfo) });
-export const MultiHeader = record({ type: int, done: boolean, err: int });
+export const SaslToken = juteRecordCodec({ token: juteBytesCodec });
+export const ErrorResponse = juteRecordCodec({ err: juteIntCodec });
+export const GetEphemeralsRequest = juteRecordCodec({ prefixPath: juteStringCodec });
+export const GetEphemeralsResponse = juteRecordCodec({ ephemerals: juteVectorCodec(juteStringCodec) });
+export const GetAllChildrenNumberResponse = juteRecordCodec({ totalNumber: juteIntCodec });
+export const WhoAmIClientInfo = juteRecordCodec({ authScheme: juteStringCodec, user: juteStringCodec });
+export const WhoAmIResponse = juteRecordCodec({ clientInfo: juteVectorCodec(WhoAmIClientInfo) });
+export const MultiHeader = juteRecordCodec({ type: juteIntCodec, done: juteBooleanCodec, err: juteIntCodec });

@@ -6,12 +6,12 @@ import { type ClientOperation, type RefusedOperation, refuseOperation } from "..
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";
-import type { ClientTable } from "./client_table.ts";
+import type { ClientsInMemory } from "./client_table.ts";
 import { checkClientSession } from "../decisions/session_fence.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
 /** The registration numbers that a decision about a request needs. */
-export interface RegistrationView {
+export interface ClientRegistrationNumbers {
   /** The topic's registration number when the client was created; null if the client is unknown. */
   readonly client: number | null;
   readonly topic: number;
@@ -22,7 +22,7 @@ export interface RegistrationView {
  * - new: the client is unknown, and the topic has forgotten no client since the request was made
  * - unregistered: the topic may have forgotten the client since, so the request is refused
  */
-export type RegistrationDecision = "known" | "new" | "unregistered";
+export type ClientRegistrationDecision = "known" | "new" | "unregistered";
 
 /**
  * Decides whether the topic may have forgotten the client that sent a request. A topic forgets publishers and their
@@ -30,7 +30,10 @@ export type RegistrationDecision = "known" | "new" | "unregistered";
  * when it forgets a client. Each request carries the registration number that its client knows, or 0. Pure, so that the
  * model in test/pubsub/model can call it.
  */
-export function decideRegistration(carried: number, { client, topic }: RegistrationView): RegistrationDecision {
+export function decideClientRegistration(
+  carried: number,
+  { client, topic }: ClientRegistrationNumbers,
+): ClientRegistrationDecision {
   if (carried < (client ?? topic)) return "unregistered";
   return client === null ? "new" : "known";
 }
@@ -41,12 +44,12 @@ export type AdmissionResult =
   | { readonly kind: "admitted"; readonly client: TopicClient; readonly isNew: boolean; readonly isRaised: boolean };
 
 export class ClientAdmission {
-  readonly #clients: ClientTable;
+  readonly #clients: ClientsInMemory;
   readonly #capacity: ClientCapacity;
   readonly #whyDiskFull: () => string | null;
 
   /** `whyDiskFull` returns why the disk has no room for a new client, or null. */
-  constructor(clients: ClientTable, room: ClientCapacity, whyDiskFull: () => string | null) {
+  constructor(clients: ClientsInMemory, room: ClientCapacity, whyDiskFull: () => string | null) {
     this.#clients = clients;
     this.#capacity = room;
     this.#whyDiskFull = whyDiskFull;
@@ -109,7 +112,7 @@ export class ClientAdmission {
   ): AdmissionResult | null {
     if (operation.session === null) return null; // never forgotten, except by an operator
     const view = { client: known?.registration ?? null, topic: topic.registration };
-    if (decideRegistration(operation.registration ?? 0, view) !== "unregistered") return null;
+    if (decideClientRegistration(operation.registration ?? 0, view) !== "unregistered") return null;
     const reason = "this topic may have forgotten the client since the request was made";
     return refuseOperation("UNREGISTERED", reason, { registration: topic.registration });
   }

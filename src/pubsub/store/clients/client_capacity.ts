@@ -5,7 +5,7 @@
  */
 import type { ClientOperation } from "../operations/store_operations.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
-import type { ClientTable } from "./client_table.ts";
+import type { ClientsInMemory } from "./client_table.ts";
 import { publishersForgottenMax } from "../limits/topic_store_limits.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
@@ -25,14 +25,14 @@ const warningShare = 0.8;
 const candidates = 2;
 
 export class ClientCapacity {
-  readonly #clients: ClientTable;
+  readonly #clients: ClientsInMemory;
   readonly max: number;
   readonly #warn: (sentence: string) => void;
   readonly #warned = new Set<string>();
   forgottenCount = 0;
 
   constructor(
-    clients: ClientTable,
+    clients: ClientsInMemory,
     { clientsMax }: Pick<TopicStoreOptions, "clientsMax">,
     warn: (sentence: string) => void,
   ) {

@@ -2,21 +2,21 @@
  * The clients of all topics: sessions, positions, counter windows and msg-ids. Keeps recently active clients without a
  * subscription in memory (topics keep their subscribers), and collects changes for the next commit.
  */
-import type { MsgIdRecord, ResolvedCounter } from "../../wire/topic_records.ts";
+import type { MsgIdRecord, ResolvedPutCounter } from "../../wire/topic_records.ts";
 import { encodeStoredName, type StoredMsgId, type TopicClient } from "../rows/topic_client.ts";
-import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
+import { readOrIfDamaged } from "../../../base/storage/damage.ts";
 import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
 import {
   countersInMemoryMax,
   publisherMsgIdsMax,
-  sessionWindowsMax,
+  sessionWindowsPerClientMax,
   unsubscribedClientsInMemoryMax,
   windowRowsPerDelete,
 } from "../limits/topic_store_limits.ts";
 import type { LoadedTopicClients, MsgIdRow, TopicChange, TopicRows } from "../rows/topic_rows.ts";
 
-export class ClientTable {
+export class ClientsInMemory {
   readonly #rows: TopicRows;
   /** Known clients without a subscription; the most recently active client is last. */
   readonly #unsubscribed = new Map<string, TopicClient>();
@@ -28,7 +28,7 @@ export class ClientTable {
   readonly #clientsWithWindows = new Set<TopicClient>();
   #entries = 0;
   readonly #changedClients = new Set<TopicClient>();
-  readonly #unwrittenEntries = new Map<PublisherWindow, { client: TopicClient; entries: ResolvedCounter[] }>();
+  readonly #unwrittenEntries = new Map<PublisherWindow, { client: TopicClient; entries: ResolvedPutCounter[] }>();
   /** New windows, and windows whose bounds were raised. */
   readonly #raisedBounds = new Map<PublisherWindow, { readonly client: TopicClient; readonly isNew: boolean }>();
   readonly #unwrittenKeys = new Map<number, MsgIdRow & { readonly topicId: number }>();
@@ -174,7 +174,7 @@ export class ClientTable {
    * forgotten.
    */
   putResolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
-    return valueOrIfDamaged("kept", () => {
+    return readOrIfDamaged("kept", () => {
       const windows = [...(client.windows ?? this.#rows.clients.readWindows(client)).values()];
       const keys = client.msgIds?.size ?? this.#rows.clients.readKeys(client).length;
       if (windows.some(({ session }) => session === 0) || keys > 0) return "kept";
@@ -221,7 +221,7 @@ export class ClientTable {
     this.#raisedBounds.set(window, { client, isNew: true });
     const others = [...windows.keys()].filter((number) => number !== 0 && number !== session).sort((a, b) => a - b);
     const isNewest = session > (others.at(-1) ?? 0);
-    const kept = isNewest ? sessionWindowsMax - 1 : sessionWindowsMax;
+    const kept = isNewest ? sessionWindowsPerClientMax - 1 : sessionWindowsPerClientMax;
     for (const number of others.slice(0, Math.max(0, others.length - kept))) {
       const old = windows.get(number);
       windows.delete(number);
@@ -245,7 +245,7 @@ export class ClientTable {
     if (!this.#raisedBounds.has(window)) this.#raisedBounds.set(window, { client, isNew: false });
   }
 
-  addResolved(client: TopicClient, window: PublisherWindow, entry: ResolvedCounter): void {
+  addResolved(client: TopicClient, window: PublisherWindow, entry: ResolvedPutCounter): void {
     window.add(entry);
     this.#entries++;
     const pending = this.#unwrittenEntries.get(window);
@@ -312,7 +312,7 @@ export class ClientTable {
   #takeEntries(change: TopicChange, { client: { id: client, topicId }, window, entries }: {
     readonly client: TopicClient;
     readonly window: PublisherWindow;
-    readonly entries: readonly ResolvedCounter[];
+    readonly entries: readonly ResolvedPutCounter[];
   }): void {
     const id = this.#rows.numbers.resolved(topicId);
     const { session, firstUnacked } = window;

@@ -110,7 +110,7 @@ export class StoredTopic {
 }
 
 /** How many rows the next commit may still delete from a topic. */
-export interface TrimBudget {
+export interface RowDeletionBudget {
   rows: number;
 }
 
@@ -118,20 +118,25 @@ export interface TrimBudget {
  * Deletes the messages that every subscriber has acknowledged, and those beyond the retention limits, with the next
  * commit. Deletes at most as many rows as `budget` allows. Returns whether more rows could be deleted.
  */
-export function trimTopic(topic: StoredTopic, options: TopicStoreOptions, nowMs: number, budget: TrimBudget): boolean {
+export function deleteOldTopicRows(
+  topic: StoredTopic,
+  options: TopicStoreOptions,
+  nowMs: number,
+  budget: RowDeletionBudget,
+): boolean {
   const { log } = topic;
   for (; budget.rows > 0; budget.rows--) {
-    if (!topic.canDeleteOldest && !exceedsRetention(topic, options, nowMs)) return false;
+    if (!topic.canDeleteOldest && !retentionDeletesOldestRow(topic, options, nowMs)) return false;
     log.dropOldest(topic.subscriberPositions());
   }
-  return topic.canDeleteOldest || exceedsRetention(topic, options, nowMs);
+  return topic.canDeleteOldest || retentionDeletesOldestRow(topic, options, nowMs);
 }
 
 /**
  * Returns whether retention deletes the oldest row. The row is kept while a limit still covers one of its messages, so
  * the topic keeps slightly more messages than the limit requires.
  */
-export function exceedsRetention(topic: StoredTopic, options: TopicStoreOptions, nowMs: number): boolean {
+export function retentionDeletesOldestRow(topic: StoredTopic, options: TopicStoreOptions, nowMs: number): boolean {
   const { log } = topic;
   const { oldestRow: oldest } = log;
   if (oldest === null) return false;

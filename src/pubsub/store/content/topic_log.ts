@@ -4,7 +4,7 @@
  * so that puts and gets need not look at all subscribers.
  */
 import { messageRecordAt, TopicDataWriter, type TopicMessageRecord } from "../../wire/topic_records.ts";
-import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
+import { readOrIfDamaged } from "../../../base/storage/damage.ts";
 import { logRowBytesMax, logRowMessagesMax } from "../limits/topic_store_limits.ts";
 import type { LogRow, LogRowHead, MessageReader, TopicChange, TopicRow } from "../rows/topic_rows.ts";
 
@@ -186,7 +186,7 @@ export class TopicLog {
   oldestTimeMs(): number | null {
     const { oldestRow: oldest } = this;
     if (oldest === null) return null;
-    return valueOrIfDamaged(null, () => {
+    return readOrIfDamaged(null, () => {
       const row = this.messages.load(oldest);
       return row.offsets.length === 0 ? 0 : messageRecordAt(row.records, row.offsets.at(-1) ?? 0).timeMs;
     });
@@ -223,7 +223,7 @@ export class TopicLog {
    * Finds the oldest row after message `last`. Messages up to `gone` are deleted, but this may not be committed yet.
    */
   #findOldest(last: number, gone: number): LogRowHead | "damaged" | null {
-    return valueOrIfDamaged("damaged", () => {
+    return readOrIfDamaged("damaged", () => {
       const unwritten = this.#unwritten.find(({ head }) => head.first > last);
       const oldest = this.messages.findRowAfter(last) ?? unwritten?.head ?? null;
       const before = oldest?.previous ?? this.stored;

@@ -2,11 +2,11 @@
 import type { MessageIdRange } from "../../wire/field_types.ts";
 import { type PutOperation, type RefusedOperation, refuseOperation } from "../operations/store_operations.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
-import { leavesNoNumbersAfter } from "./session_fence.ts";
+import { isClientNumberTooHigh } from "./session_fence.ts";
 import { messageOverheadBytes, putOverheadBytes, sessionWindowCountersMax } from "../limits/topic_store_limits.ts";
 
 /** The stored state of publisher and topic from which a put is decided. */
-export interface PublisherView {
+export interface PutDecisionFacts {
   /** The window of the session in which the put's counters were first used; an empty window if none is stored. */
   readonly window: PublisherWindow;
   /** True if the session is too old to be remembered, or belongs to another client state. */
@@ -32,7 +32,7 @@ export type PutDecision =
   };
 
 /** Decides whether a put is stored or refused; a batch is decided as a whole. */
-export function decidePut(put: PutOperation, view: PublisherView): PutDecision {
+export function decidePut(put: PutOperation, view: PutDecisionFacts): PutDecision {
   const { window, fingerprints } = view;
   const highest = put.counter + (fingerprints.length - 1);
   const wrong = refuseMalformed(put, highest) ?? refuseWithoutRoom(put, highest, window) ??
@@ -100,7 +100,7 @@ function refuseMalformed(put: PutOperation, highest: number): PutDecision | null
 
 /** Refuses a counter of a client without sessions if too few counters would be left for the client's other programs. */
 function refuseWithoutRoom(put: PutOperation, highest: number, window: PublisherWindow): PutDecision | null {
-  if (put.session !== null || !leavesNoNumbersAfter(highest, window.highest)) return null;
+  if (put.session !== null || !isClientNumberTooHigh(highest, window.highest)) return null;
   return refuseOperation(
     "BAD_REQUEST",
     `counter ${highest} leaves no room for later ones; the last one was ${window.highest}`,

@@ -6,7 +6,7 @@ import {
   type SeekOperation,
   type SubscribeOperation,
 } from "../operations/store_operations.ts";
-import { compareClientOperation, type LastClientOperation } from "./session_fence.ts";
+import { compareWithLastOperation, type LastClientOperation } from "./session_fence.ts";
 
 export interface SubscriberState extends LastClientOperation {
   /** The last acknowledged message; null if the client is not subscribed. */
@@ -36,7 +36,7 @@ export type GetDecision =
 export function decideGet(get: GetOperation, subscriber: SubscriberState, log: TopicLogState): GetDecision {
   const { position } = subscriber;
   if (position === null) return refuseOperation("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
-  const order = compareClientOperation(subscriber, get.session, get.op);
+  const order = compareWithLastOperation(subscriber, get.session, get.op);
   if (order === "stale") {
     return refuseOperation(
       "STALE_OP",
@@ -52,7 +52,7 @@ export function decideGet(get: GetOperation, subscriber: SubscriberState, log: T
 }
 
 /** How many ids a topic skips after a loss; more ids cannot have been lost. */
-export const idsSkippedAfterLoss = 2 ** 32;
+export const messageIdsSkippedAfterLoss = 2 ** 32;
 
 /**
  * Returns how many messages a subscriber has missed between message `had` and message `next`. Returns 0 if a restore or
@@ -61,10 +61,10 @@ export const idsSkippedAfterLoss = 2 ** 32;
  */
 export function countMissedMessages(had: number, next: number, baseOffset = 0): number {
   const count = next - had - 1;
-  return count > idsSkippedAfterLoss || (had < baseOffset && next > baseOffset) ? 0 : count;
+  return count > messageIdsSkippedAfterLoss || (had < baseOffset && next > baseOffset) ? 0 : count;
 }
 
-export type PositionDecision =
+export type SubscriptionDecision =
   | RefusedOperation
   /**
    * `position` is null if the client is no longer subscribed. `numbered` is true if the operation's number must be
@@ -80,8 +80,8 @@ export function decideSubscription(
   operation: SubscribeOperation,
   subscriber: SubscriberState,
   log: TopicLogState,
-): PositionDecision {
-  const order = compareClientOperation(subscriber, operation.session, operation.op);
+): SubscriptionDecision {
+  const order = compareWithLastOperation(subscriber, operation.session, operation.op);
   if (order === "stale") return refuseStale(operation.kind, operation.op, subscriber);
   if (order === "no room") return refuseWithoutRoom(operation.op, subscriber);
   const { position } = subscriber;
@@ -90,8 +90,8 @@ export function decideSubscription(
   return { kind: "placed", position: wanted, numbered: order === "newer" };
 }
 
-export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log: TopicLogState): PositionDecision {
-  const order = compareClientOperation(subscriber, seek.session, seek.op);
+export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log: TopicLogState): SubscriptionDecision {
+  const order = compareWithLastOperation(subscriber, seek.session, seek.op);
   if (order === "stale") return refuseStale("seek", seek.op, subscriber);
   if (order === "no room") return refuseWithoutRoom(seek.op, subscriber);
   const { position } = subscriber;

@@ -1,10 +1,10 @@
 /** The window of a publisher's session: the known counters, and the bound below which counters are forgotten. Pure. */
-import type { ResolvedCounter } from "../../wire/topic_records.ts";
+import type { ResolvedPutCounter } from "../../wire/topic_records.ts";
 import { plainClientCountersMax } from "../limits/topic_store_limits.ts";
 
 interface WindowRow {
   readonly id: number;
-  readonly entries: readonly ResolvedCounter[];
+  readonly entries: readonly ResolvedPutCounter[];
   readonly highest: number;
 }
 
@@ -12,7 +12,7 @@ export class PublisherWindow {
   /** 0 for a client without sessions. The bound of its window follows the newest counter. */
   readonly session: number;
   readonly key: string;
-  readonly #resolved = new Map<number, ResolvedCounter>();
+  readonly #resolved = new Map<number, ResolvedPutCounter>();
   readonly #rows: WindowRow[] = [];
   #firstUnacked: number;
   #highest = -1;
@@ -36,12 +36,12 @@ export class PublisherWindow {
     return this.#resolved.size;
   }
 
-  get(counter: number): ResolvedCounter | undefined {
+  get(counter: number): ResolvedPutCounter | undefined {
     return this.#resolved.get(counter);
   }
 
   /** Returns the known counters at or above the bound, ascending. */
-  entries(): ResolvedCounter[] {
+  entries(): ResolvedPutCounter[] {
     return [...this.#resolved.values()].filter(({ counter }) => counter >= this.#firstUnacked).sort((a, b) =>
       a.counter - b.counter
     );
@@ -57,13 +57,13 @@ export class PublisherWindow {
     this.#firstUnacked = Math.max(this.#firstUnacked, bound);
   }
 
-  add(entry: ResolvedCounter): void {
+  add(entry: ResolvedPutCounter): void {
     this.#resolved.set(entry.counter, entry);
     if (entry.counter > this.#highest) this.#highest = entry.counter;
   }
 
   /** Notes that the entries are in the stored row `id`. */
-  addRow(id: number, entries: readonly ResolvedCounter[]): void {
+  addRow(id: number, entries: readonly ResolvedPutCounter[]): void {
     let highest = -1;
     for (const { counter } of entries) highest = Math.max(highest, counter);
     this.#rows.push({ id, entries, highest });

@@ -3,7 +3,7 @@
  * whether its operation is newer than the client's last one. Pure.
  */
 import type { SessionToken } from "../../wire/field_types.ts";
-import { clientNumberStepMax, freeClientNumberMax } from "../../wire/message_limits.ts";
+import { clientNumberStepMax, unrestrictedClientNumberMax } from "../../wire/message_limits.ts";
 
 /** The stored session of a client; `session` is 0 before the client's first session. */
 export interface ClientSessionState {
@@ -25,7 +25,7 @@ export type SessionFenceResult =
  */
 export function checkClientSession(client: ClientSessionState, session: SessionToken | null): SessionFenceResult {
   if (session === null) return { kind: "passed", raised: false };
-  if (leavesNoNumbersAfter(session.number, client.session)) {
+  if (isClientNumberTooHigh(session.number, client.session)) {
     const why = `session ${session.number} leaves no room for later ones; the last one here was ${client.session}`;
     return { kind: "fenced", reason: why };
   }
@@ -39,8 +39,9 @@ export function checkClientSession(client: ClientSessionState, session: SessionT
 }
 
 /** Whether too few numbers would be left for a client that uses `number` after `last`. */
-export function leavesNoNumbersAfter(number: number, last: number): boolean {
-  return number > Math.max(freeClientNumberMax, Math.min(last + clientNumberStepMax, Number.MAX_SAFE_INTEGER - 1));
+export function isClientNumberTooHigh(number: number, last: number): boolean {
+  return number >
+    Math.max(unrestrictedClientNumberMax, Math.min(last + clientNumberStepMax, Number.MAX_SAFE_INTEGER - 1));
 }
 
 /** The number and session of a client's last subscribe, unsubscribe or seek. Numbers start at 1; 0 means none. */
@@ -53,14 +54,14 @@ export interface LastClientOperation {
  * Compares the number of an operation with the client's last operation. Returns `any` for an operation without a
  * number, and `no room` if a client without sessions would have too few numbers left.
  */
-export function compareClientOperation(
+export function compareWithLastOperation(
   done: LastClientOperation,
   session: SessionToken | null,
   op: number | null,
 ): "newer" | "repeated" | "stale" | "any" | "no room" {
   if (op === null) return "any";
   const number = session?.number ?? 0;
-  if (number === 0 && done.opSession === 0 && leavesNoNumbersAfter(op, done.op)) return "no room";
+  if (number === 0 && done.opSession === 0 && isClientNumberTooHigh(op, done.op)) return "no room";
   if (number !== done.opSession) return number > done.opSession ? "newer" : "stale";
   if (op === done.op && op > 0) return "repeated";
   return op >= done.op ? "newer" : "stale";

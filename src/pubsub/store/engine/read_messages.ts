@@ -10,7 +10,7 @@ import { batchMessagesMax } from "../../wire/message_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
 /** A get that was accepted; its messages must still be read. */
-export interface DecidedGet {
+export interface AcceptedGet {
   readonly get: GetOperation;
   readonly topic: StoredTopic;
   readonly subscriber: TopicClient;
@@ -24,7 +24,7 @@ export interface DecidedGet {
 }
 
 /** Returns the response to a get, with at most as many messages as requested. Throws DamageError. */
-export function readGetResponse(reading: DecidedGet): StoreResponse {
+export function readGetResponse(reading: AcceptedGet): StoreResponse {
   const { get: { ticket, peek, last: received }, subscriber, topic } = reading;
   const { messages, missed } = readMessages(reading);
   const [oldest] = messages;
@@ -45,7 +45,7 @@ export function readGetResponse(reading: DecidedGet): StoreResponse {
  * first message is damaged, and stops before a later damaged message.
  */
 function readMessages(
-  { get, topic, next, last, missed }: DecidedGet,
+  { get, topic, next, last, missed }: AcceptedGet,
 ): { messages: TopicMessageContent[]; missed: number } {
   const messages: TopicMessageContent[] = [];
   const countMax = Math.min(Math.max(1, get.max), batchMessagesMax);

@@ -4,7 +4,7 @@
  * After an exception the engine must not be used and no operation of the batch may be answered, because memory may be
  * ahead of the disk.
  */
-import type { ResolvedCounter } from "../../wire/topic_records.ts";
+import type { ResolvedPutCounter } from "../../wire/topic_records.ts";
 import {
   type ClientOperation,
   type GetOperation,
@@ -23,28 +23,33 @@ import { ClientCapacity } from "../clients/client_capacity.ts";
 import {
   countPutBytes,
   decidePut,
-  type PublisherView,
   type PutDecision,
+  type PutDecisionFacts,
   toMessageIdRanges,
 } from "../decisions/decide_put.ts";
-import { decideGet, decideSeek, decideSubscription, type PositionDecision } from "../decisions/decide_read.ts";
+import { decideGet, decideSeek, decideSubscription, type SubscriptionDecision } from "../decisions/decide_read.ts";
 import { StoreDiskWatch } from "../limits/disk_watch.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
-import { type DecidedGet, readGetResponse } from "./read_messages.ts";
+import { type AcceptedGet, readGetResponse } from "./read_messages.ts";
 import { deletedRowsPerCommitMax, type TopicStoreOptions } from "../limits/topic_store_limits.ts";
-import { exceedsRetention, type StoredTopic, trimTopic, whyTopicFull } from "../content/stored_topic.ts";
-import { awaitAnswer, type Steps } from "../../../base/support/steps.ts";
-import { DataNotLoaded, RowsUnavailable, withLoadedData } from "../rows/loaded_data.ts";
+import {
+  deleteOldTopicRows,
+  retentionDeletesOldestRow,
+  type StoredTopic,
+  whyTopicFull,
+} from "../content/stored_topic.ts";
+import { awaitAnswer, type StepGenerator } from "../../../base/support/steps.ts";
+import { DataNotLoadedError, RowsUnavailable, runWithLoadedData } from "../rows/loaded_data.ts";
 import {
   emptyTopicChange,
-  type LostTopic,
+  type FailedTopicCommit,
   type MissingTopicData,
   type TopicChange,
   type TopicRows,
 } from "../rows/topic_rows.ts";
-import { TopicTable } from "./topic_table.ts";
+import { ServedTopics } from "./topic_table.ts";
 import type { RefusedPuts } from "../limits/refused_puts.ts";
-import type { ClientTable } from "../clients/client_table.ts";
+import type { ClientsInMemory } from "../clients/client_table.ts";
 import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 
@@ -59,11 +64,11 @@ export interface StoreEngineHooks {
   /** Kept outside the engine, because a new engine is created after the disk was full. */
   readonly refusedPuts: RefusedPuts;
   /** Called when a topic is dropped from memory because its commit failed. The topic must then be opened again. */
-  readonly onTopicLost?: (topic: string, lost: LostTopic) => void;
+  readonly onTopicLost?: (topic: string, lost: FailedTopicCommit) => void;
 }
 
 export class StoreEngine {
-  readonly topics: TopicTable;
+  readonly topics: ServedTopics;
   readonly disk: StoreDiskWatch;
   readonly capacity: ClientCapacity;
   readonly #admission: ClientAdmission;
@@ -73,7 +78,7 @@ export class StoreEngine {
   readonly #waiting = new WaitingGets();
   /** The responses of the current batch, and gets that still need messages. */
   #responses: StoreResponse[] = [];
-  #readings: DecidedGet[] = [];
+  #readings: AcceptedGet[] = [];
   readonly #appendedTopics = new Set<StoredTopic>();
   readonly #changedTopics = new Set<StoredTopic>();
   /** True if a response depends on changes that are not on the disk yet. */
@@ -92,14 +97,14 @@ export class StoreEngine {
     this.#rows = rows;
     this.#options = options;
     this.#hooks = hooks;
-    this.topics = new TopicTable(rows);
+    this.topics = new ServedTopics(rows);
     this.disk = new StoreDiskWatch(rows, options.maxDiskBytes);
     this.capacity = new ClientCapacity(this.topics.clients, options, hooks.warn ?? (() => {}));
     this.#admission = new ClientAdmission(this.topics.clients, this.capacity, () => this.disk.reserveSentence());
   }
 
   /** Opens the stored topics. Called once, before everything else. */
-  open(): Steps {
+  open(): StepGenerator {
     return this.topics.open();
   }
 
@@ -107,7 +112,7 @@ export class StoreEngine {
    * Executes a batch in one transaction, or without a transaction if nothing must be durable. Sends the responses after
    * the commit. If `diskFull` is not null, writes nothing and refuses operations that need a write with this reason.
    */
-  *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): Steps {
+  *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): StepGenerator {
     this.#responses = [];
     this.#readings = [];
     this.#diskFull = diskFull;
@@ -140,7 +145,7 @@ export class StoreEngine {
   }
 
   /** Writes changes that no response waits for, such as cursor moves. Returns whether there was anything to write. */
-  *writePending(): Steps<boolean> {
+  *writePending(): StepGenerator<boolean> {
     if (!this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.#rows.hasGarbage) return false;
     yield* this.#commit(this.#hooks.wallClockMs());
     this.#release();
@@ -151,12 +156,15 @@ export class StoreEngine {
    * Finds topics with messages older than the retention time; `writePending` deletes these messages. Ends early if the
    * database does not respond.
    */
-  *markExpiredTopics(): Steps {
+  *markExpiredTopics(): StepGenerator {
     const nowMs = this.#hooks.wallClockMs();
     try {
       for (const topic of [...this.topics.all()]) {
         if (topic.sealedFor !== null) continue;
-        const isExpired = yield* withLoadedData(this.#rows, () => exceedsRetention(topic, this.#options, nowMs));
+        const isExpired = yield* runWithLoadedData(
+          this.#rows,
+          () => retentionDeletesOldestRow(topic, this.#options, nowMs),
+        );
         if (isExpired) this.#changedTopics.add(topic);
       }
     } catch (error) {
@@ -164,14 +172,14 @@ export class StoreEngine {
     }
   }
 
-  *commitChanged(topic: StoredTopic): Steps {
+  *commitChanged(topic: StoredTopic): StepGenerator {
     this.#changedTopics.add(topic);
     yield* this.#commit(this.#hooks.wallClockMs());
     this.#release();
   }
 
   /** Decides the held gets of a topic again after the topic was sealed, moved or dropped. */
-  *wakeHeldGets(topic: StoredTopic): Steps {
+  *wakeHeldGets(topic: StoredTopic): StepGenerator {
     yield* this.#wake(topic);
     this.#release();
   }
@@ -204,7 +212,7 @@ export class StoreEngine {
     else this.#refuseIfDamaged(operation, () => this.#apply(operation, nowMs));
   }
 
-  *#applyParked(nowMs: number): Steps {
+  *#applyParked(nowMs: number): StepGenerator {
     while (this.#parked.length > 0) {
       const parked = this.#parked;
       this.#parked = [];
@@ -214,7 +222,7 @@ export class StoreEngine {
     }
   }
 
-  *#load(): Steps {
+  *#load(): StepGenerator {
     const lacks = this.#lacks.splice(0);
     if (lacks.length > 0) yield* awaitAnswer(this.#rows.load(lacks));
   }
@@ -224,7 +232,7 @@ export class StoreEngine {
       work();
     } catch (error) {
       if (operation.kind === "cancel") throw error;
-      if (!(error instanceof DataNotLoaded)) return this.#refuse(operation, refusalOfError(error));
+      if (!(error instanceof DataNotLoadedError)) return this.#refuse(operation, refusalOfError(error));
       this.#lacks.push(error.lack);
       this.#parked.push(operation);
       this.#parkedTopics.add(operation.topic);
@@ -312,7 +320,7 @@ export class StoreEngine {
    * Executes an empty put, which settles a session. Older sessions of the client can do nothing more, so the outcomes
    * of their puts are final.
    */
-  #settleSession(put: PutOperation, client: TopicClient, { window, windowGone }: PublisherView): void {
+  #settleSession(put: PutOperation, client: TopicClient, { window, windowGone }: PutDecisionFacts): void {
     this.#mustCommit = true; // the new session or the message may be in this batch
     const known = windowGone ? undefined : window.get(put.counter);
     const { clients } = this.topics;
@@ -338,7 +346,7 @@ export class StoreEngine {
         counter: put.counter + index,
         id: ids[index],
         fingerprint: fingerprints[index],
-      } as ResolvedCounter;
+      } as ResolvedPutCounter;
       // If the msg-id is known under another counter, this counter is resolved as well.
       if (window.get(entry.counter) === undefined) clients.addResolved(client, window, entry);
     }
@@ -392,7 +400,7 @@ export class StoreEngine {
     const client = this.#clientFor(operation, topic);
     if (client === null) return;
     topic.log.flush();
-    const decision: PositionDecision = operation.kind === "seek"
+    const decision: SubscriptionDecision = operation.kind === "seek"
       ? decideSeek(operation, client, topic.log)
       : decideSubscription(operation, client, topic.log);
     if (decision.kind === "refused") return this.#refuse(operation, decision);
@@ -431,7 +439,7 @@ export class StoreEngine {
     }
   }
 
-  *#wake(topic: StoredTopic): Steps {
+  *#wake(topic: StoredTopic): StepGenerator {
     const nowMs = this.#hooks.wallClockMs();
     for (const get of this.#waiting.getsOf(topic)) this.#decideAgain(topic, get);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
@@ -457,19 +465,19 @@ export class StoreEngine {
     return this.#readings.length > 0;
   }
 
-  #tryRead(reading: DecidedGet): void {
+  #tryRead(reading: AcceptedGet): void {
     try {
       const { log } = reading.topic;
       if (reading.last >= (log.firstPendingId ?? Infinity)) log.flush();
       this.#responses.push(readGetResponse(reading));
     } catch (error) {
-      if (!(error instanceof DataNotLoaded)) return this.#refuse(reading.get, refusalOfError(error));
+      if (!(error instanceof DataNotLoadedError)) return this.#refuse(reading.get, refusalOfError(error));
       this.#lacks.push(error.lack);
       this.#readings.push(reading);
     }
   }
 
-  *#commit(nowMs: number): Steps {
+  *#commit(nowMs: number): StepGenerator {
     for (const topic of this.#appendedTopics) topic.log.flush();
     // Messages are read before rows are deleted, because a response may need messages in these rows.
     while (this.#read()) yield* this.#load();
@@ -486,7 +494,10 @@ export class StoreEngine {
       // The deletion of old rows continues where it stopped if a row must be loaded.
       const budget = { rows: deletedRowsPerCommitMax };
       try {
-        const isLeft = yield* withLoadedData(this.#rows, () => trimTopic(topic, this.#options, nowMs, budget));
+        const isLeft = yield* runWithLoadedData(
+          this.#rows,
+          () => deleteOldTopicRows(topic, this.#options, nowMs, budget),
+        );
         if (isLeft) this.#changedTopics.add(topic);
       } catch (error) {
         if (!(error instanceof RowsUnavailable)) throw error; // what can be deleted is deleted later
@@ -506,7 +517,7 @@ export class StoreEngine {
    * Drops a topic from memory because memory and rows may differ. Refuses the operations that waited for the topic's
    * commit.
    */
-  #dropLost(lost: LostTopic): void {
+  #dropLost(lost: FailedTopicCommit): void {
     const topic = this.topics.findById(lost.topicId);
     if (topic === null) return;
     const { name } = topic;
@@ -535,11 +546,11 @@ export class StoreEngine {
 /** Reads what `decidePut` needs about a put's publisher. Changes nothing. Throws DamageError. */
 function putView(
   put: PutOperation,
-  { client, clients, last, fullReason: full }: Pick<PublisherView, "last" | "fullReason"> & {
+  { client, clients, last, fullReason: full }: Pick<PutDecisionFacts, "last" | "fullReason"> & {
     readonly client: TopicClient;
-    readonly clients: ClientTable;
+    readonly clients: ClientsInMemory;
   },
-): PublisherView {
+): PutDecisionFacts {
   const identity = put.fromSession ?? put.session;
   const number = identity?.number ?? 0;
   const stored = clients.windowsOf(client).get(number) ?? null;
@@ -651,7 +662,7 @@ class UnconfirmedRequests {
   /** Adds the topics of these responses to a commit, even topics that did not change. */
   addConfirmations(
     responses: readonly StoreResponse[],
-    topics: TopicTable,
+    topics: ServedTopics,
     changeOf: (topicId: number) => TopicChange,
   ): void {
     for (const { ticket } of responses) {
@@ -674,7 +685,7 @@ class UnconfirmedRequests {
 /**
  * Returns the refusal of a request to a lost topic. Only a request that changes something can have an unknown outcome.
  */
-function refusalOfLost({ kind }: ClientOperation, { outcome, code, reason }: LostTopic): RefusedOperation {
+function refusalOfLost({ kind }: ClientOperation, { outcome, code, reason }: FailedTopicCommit): RefusedOperation {
   if (outcome === "not_owner") return refuseOperation("NOT_OWNER", reason);
   const changes = kind !== "get" && kind !== "info";
   if (outcome === "unknown" && changes) {

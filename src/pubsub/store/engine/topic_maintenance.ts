@@ -6,8 +6,8 @@ import type { TopicClient } from "../rows/topic_client.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 import type { TopicDetails } from "../operations/topic_details.ts";
-import { awaitAnswer, type Steps } from "../../../base/support/steps.ts";
-import { withLoadedData } from "../rows/loaded_data.ts";
+import { awaitAnswer, type StepGenerator } from "../../../base/support/steps.ts";
+import { runWithLoadedData } from "../rows/loaded_data.ts";
 import type { TopicRows } from "../rows/topic_rows.ts";
 
 const subscribersShownMax = 1000;
@@ -21,9 +21,9 @@ export class TopicMaintenance {
     this.#engine = engine;
   }
 
-  *show(name: string, epoch: number): Steps<TopicDetails> {
+  *show(name: string, epoch: number): StepGenerator<TopicDetails> {
     const topic = this.#requireServedTopic(name, epoch);
-    return yield* withLoadedData(this.#rows, () => this.#detailsOf(topic, epoch));
+    return yield* runWithLoadedData(this.#rows, () => this.#detailsOf(topic, epoch));
   }
 
   #detailsOf(topic: StoredTopic, epoch: number): TopicDetails {
@@ -52,11 +52,11 @@ export class TopicMaintenance {
    * Forgets a client and all its data. Throws NOT_FOUND for an unknown client. Throws USAGE if the client is a
    * subscriber or may still repeat puts, unless the operator accepts the loss.
    */
-  *forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): Steps {
+  *forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): StepGenerator {
     const topic = this.#requireServedTopic(name, epoch);
     yield* this.#engine.writePending();
-    const client = yield* withLoadedData(this.#rows, () => this.#requireClient(topic, clientName));
-    const loss = acceptsLoss ? null : yield* withLoadedData(this.#rows, () => this.#lossByForgetting(topic, client));
+    const client = yield* runWithLoadedData(this.#rows, () => this.#requireClient(topic, clientName));
+    const loss = acceptsLoss ? null : yield* runWithLoadedData(this.#rows, () => this.#lossByForgetting(topic, client));
     if (loss !== null) {
       throw new BatonError(
         "USAGE",
@@ -76,7 +76,7 @@ export class TopicMaintenance {
    * Gives up all damaged data of a topic, so that the rest can be served. Returns descriptions of the data that was
    * given up.
    */
-  *repair(name: string, epoch: number): Steps<string[]> {
+  *repair(name: string, epoch: number): StepGenerator<string[]> {
     const topic = this.#requireServedTopic(name, epoch);
     yield* this.#engine.writePending();
     // The disk may have damaged data since the topic was loaded.
@@ -87,7 +87,7 @@ export class TopicMaintenance {
     return done;
   }
 
-  #loadAgain({ id }: StoredTopic): Steps<StoredTopic> {
+  #loadAgain({ id }: StoredTopic): StepGenerator<StoredTopic> {
     const { topics } = this.#engine;
     this.#rows.checkIndexesAgain();
     topics.clients.forgetTopic(id);

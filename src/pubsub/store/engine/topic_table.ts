@@ -1,15 +1,15 @@
 /** The topics that a store serves, open or sealed, in memory. */
 import { BatonError } from "../../../base/errors.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
-import { ClientTable } from "../clients/client_table.ts";
+import { ClientsInMemory } from "../clients/client_table.ts";
 import { topicsPerServerMax } from "../limits/topic_store_limits.ts";
 import { StoredTopic } from "../content/stored_topic.ts";
-import { awaitAnswer, type Steps } from "../../../base/support/steps.ts";
-import { withLoadedData } from "../rows/loaded_data.ts";
+import { awaitAnswer, type StepGenerator } from "../../../base/support/steps.ts";
+import { runWithLoadedData } from "../rows/loaded_data.ts";
 import type { TopicRow, TopicRows } from "../rows/topic_rows.ts";
 
-export class TopicTable {
-  readonly clients: ClientTable;
+export class ServedTopics {
+  readonly clients: ClientsInMemory;
   readonly #rows: TopicRows;
   readonly #topics = new Map<string, StoredTopic>();
   /** Topics that were dropped from memory because a commit failed, and must be opened again. */
@@ -18,11 +18,11 @@ export class TopicTable {
 
   constructor(rows: TopicRows) {
     this.#rows = rows;
-    this.clients = new ClientTable(rows);
+    this.clients = new ClientsInMemory(rows);
   }
 
   /** Loads all topics. A topic with a damaged row is unavailable until an operator gives the topic up. */
-  *open(): Steps {
+  *open(): StepGenerator {
     for (const id of yield* awaitAnswer(this.#rows.copies.active())) {
       try {
         yield* this.load(id);
@@ -58,11 +58,11 @@ export class TopicTable {
   }
 
   /** Loads a topic into memory, to be served. Throws DamageError. */
-  *load(id: number): Steps<StoredTopic> {
+  *load(id: number): StepGenerator<StoredTopic> {
     const opened = yield* awaitAnswer(this.#rows.open(id));
     this.clients.noteOpened(id, opened.clients);
     const nextRowId = (first: number) => this.#rows.numbers.message(id, first);
-    const topic = yield* withLoadedData(this.#rows, () => new StoredTopic(opened, nextRowId));
+    const topic = yield* runWithLoadedData(this.#rows, () => new StoredTopic(opened, nextRowId));
     this.#topics.set(topic.name, topic);
     this.#lost.delete(topic.name);
     this.noteCommitted(topic);

@@ -2,7 +2,7 @@
  * Measures how full a topic store's disk is, against the store's own limit and the space of the file system. Measures
  * the disk before the first put of a batch, and counts the bytes of the batch before the store writes them.
  */
-import { type DiskSpace, freeDiskBytesAfter } from "../../../base/storage/disk_space.ts";
+import { type DiskSpace, freeDiskBytesAfterWrite } from "../../../base/storage/disk_space.ts";
 import { diskFullShare, diskReserveShare, diskWarningShare } from "./topic_store_limits.ts";
 
 /** Number of commits without puts between two measurements. */
@@ -68,7 +68,7 @@ export class StoreDiskWatch {
     const { bytes: all } = this.#space;
     const expected = this.#expectedWith(bytes);
     const pages = expected === 0 ? 0 : expected * (1 + overheadShare) + overheadBytes;
-    return all === 0 ? 0 : 1 - freeDiskBytesAfter(this.#space, pages) / all;
+    return all === 0 ? 0 : 1 - freeDiskBytesAfterWrite(this.#space, pages) / all;
   }
 
   #ownShareWith(bytes: number): number {

@@ -12,7 +12,7 @@ export const plainClientCountersMax = 10_000;
  */
 export const sessionWindowCountersMax = 65_536;
 /** The most sessions of a client with remembered counters, because a later session may resume their puts. */
-export const sessionWindowsMax = 8;
+export const sessionWindowsPerClientMax = 8;
 /** The most msg-ids of a publisher that a topic remembers. */
 export const publisherMsgIdsMax = 10_000;
 /** The most clients of a topic, subscribed or not. */
@@ -75,8 +75,8 @@ export const exportLookupRowsMax = 512;
  * An export sends an open topic in rounds. It seals the topic when at most this many bytes were put during a round, or
  * after this many rounds if puts are faster than the transfer.
  */
-export const sealBelowBytes = 256 << 10;
-export const roundsBeforeSealMax = 8;
+export const putBytesBeforeSealMax = 256 << 10;
+export const exportRoundsBeforeSealMax = 8;
 /** The most topics that are exported, and imported, at a time. */
 export const concurrentExportsMax = 64;
 export const concurrentImportsMax = 64;

@@ -53,7 +53,7 @@ export interface IncomingContent {
 }
 
 /** Identifies the content of a topic on any server. */
-export interface ContentName extends StagedCopy {
+export interface TopicContentId extends StagedCopy {
   readonly baseOffset: number;
 }
 
@@ -101,7 +101,7 @@ export interface OwnedStore {
    * Stages content that another server has sealed. Replaces content that was staged at an earlier epoch or has another
    * incarnation. Rejects with BAD_DATA and stages nothing if the hash does not match.
    */
-  importStaged(topic: string, content: ContentName, incoming: IncomingContent): Promise<void>;
+  importStaged(topic: string, content: TopicContentId, incoming: IncomingContent): Promise<void>;
   /**
    * Opens the server's own sealed copy, or the staged copy in place of any other copy, at this epoch. `incarnation`
    * comes from the topic's node; a shared store opens only this content.

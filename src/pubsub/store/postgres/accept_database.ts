@@ -6,11 +6,11 @@ import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { acceptMovedDatabase, insertSchemaName, requireSharedStore } from "../../../base/postgres/database_schema.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { decodeStoredName } from "../rows/topic_client.ts";
-import { isTopicLossNotedSql, topicLossSql } from "./topic_loss_sql.ts";
+import { isTopicLossRecordedSql, recordTopicLossSql } from "./topic_loss_sql.ts";
 import { setStoreGenerationSql } from "./postgres_copy_rows.ts";
-import { postgresTopicTables, suspectTopicsSql, topicPlaces } from "./postgres_tables.ts";
+import { postgresTopicStates, postgresTopicTables, topicsWithPossibleLossSql } from "./postgres_tables.ts";
 
-const isServed = `place = ${topicPlaces.served}`;
+const isServed = `place = ${postgresTopicStates.served}`;
 
 export class AcceptedTopicDatabase implements AsyncDisposable {
   readonly #lane: DatabaseLane;
@@ -48,8 +48,11 @@ export class AcceptedTopicDatabase implements AsyncDisposable {
    */
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
     const text = `${
-      topicLossSql(ofAll ? isServed : suspectTopicsSql, { certain: String(ofAll), lastLost: "NULL::bigint" })
-    } SELECT name FROM t WHERE ${isTopicLossNotedSql}`;
+      recordTopicLossSql(ofAll ? isServed : topicsWithPossibleLossSql, {
+        certain: String(ofAll),
+        lastLost: "NULL::bigint",
+      })
+    } SELECT name FROM t WHERE ${isTopicLossRecordedSql}`;
     const rows = await this.#run(`accept_loss_${ofAll}`, text, []);
     return rows.map((row) => decodeStoredName(row["name"])).sort();
   }

@@ -5,11 +5,11 @@
  */
 import { crc32 } from "node:zlib";
 import type { SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
-import { mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
-import { checksumValues } from "../../../base/storage/checksum_table.ts";
-import { encodeResolvedCounters } from "../../wire/topic_records.ts";
+import { requireChangedRowsSql } from "../../../base/postgres/required_rows.ts";
+import { computeChecksumOfValues } from "../../../base/storage/checksum_table.ts";
+import { encodeResolvedPutCounters } from "../../wire/topic_records.ts";
 import { encodeStoredName } from "../rows/topic_client.ts";
-import { committedStateSql } from "./postgres_tables.ts";
+import { setTimelineColumnsSql } from "./postgres_tables.ts";
 import type { LogRowHead, ResolvedCountersRow, TopicChange } from "../rows/topic_rows.ts";
 
 /** The epoch and revision of a topic's row. Another server that changes the row also changes these numbers. */
@@ -207,7 +207,7 @@ function conditionsOf(changed: readonly StatementPart[]): string {
     const counts = group.map(({ index }) => `(SELECT count(*) FROM p${index})`).join(" + ");
     const wanted = group.map((part) => part.wanted).join(" UNION ");
     const distinct = kind === "deletion" && group.length === 1 ? wanted.replace("SELECT", "SELECT DISTINCT") : wanted;
-    return ` AND ${mustChangeRowsSql(table, `(${counts})`, `(SELECT count(*) FROM (${distinct}) w)`)}`;
+    return ` AND ${requireChangedRowsSql(table, `(${counts})`, `(SELECT count(*) FROM (${distinct}) w)`)}`;
   }).join("");
 }
 
@@ -226,7 +226,7 @@ function statementOf(used: readonly ListName[]): SqlStatement {
   ]));
   const changed = used.flatMap((list) => list === "topics" ? [] : parts[list]);
   const text = `WITH want AS (SELECT * FROM ${rowsOf("topics", "w")}),
-  own AS (UPDATE SCHEMA.topic AS t SET revision = t.revision + 1, ${committedStateSql}, ${
+  own AS (UPDATE SCHEMA.topic AS t SET revision = t.revision + 1, ${setTimelineColumnsSql}, ${
     ["last", "gone", "stored", "bytes", "clients", "registration", "numbers"].map(kept).join(", ")
   } FROM want w WHERE t.id = w.topic AND t.epoch = w.epoch AND t.revision = w.revision AND t.sealed_for IS NULL
     RETURNING t.id),
@@ -297,7 +297,7 @@ function addPuts(values: ListValues, change: TopicChange): void {
   }
   for (const row of change.resolved) {
     if (row.id <= (upTo.get(`${row.client} ${row.session}`) ?? -1)) continue;
-    const entries = encodeResolvedCounters(row.entries);
+    const entries = encodeResolvedPutCounters(row.entries);
     const { id, client, session, firstUnacked: first_unacked } = row;
     const sum = resolvedRowChecksum(topic, row, entries);
     values.add("resolved", { topic, client, session, id, first_unacked, sum, entries });
@@ -323,7 +323,7 @@ export function messageRowChecksum(
   { first, last, previous, bytes }: LogRowHead,
   contentSum: number,
 ): number {
-  return checksumValues([topic, first, last, previous, bytes, contentSum]);
+  return computeChecksumOfValues([topic, first, last, previous, bytes, contentSum]);
 }
 
 export function resolvedRowChecksum(
@@ -331,7 +331,7 @@ export function resolvedRowChecksum(
   { client, session, id, firstUnacked }: Omit<ResolvedCountersRow, "entries">,
   entries: Uint8Array,
 ): number {
-  return checksumValues([topic, client, session, id, firstUnacked, entries]);
+  return computeChecksumOfValues([topic, client, session, id, firstUnacked, entries]);
 }
 
 /** Collects the rows of all lists as arrays of their columns, and the bytes of all rows in one parameter. */

@@ -1,9 +1,9 @@
 /**
  * Keeps loaded rows of a shared database in memory until the next commit. The engine reads the rows through
- * `ClientReader` and `MessageReader`, which throw DataNotLoaded for data that was not loaded.
+ * `ClientReader` and `MessageReader`, which throw DataNotLoadedError for data that was not loaded.
  */
 import { DamageError, formatMessageRange } from "../../../base/storage/damage.ts";
-import { DataNotLoaded } from "../rows/loaded_data.ts";
+import { DataNotLoadedError } from "../rows/loaded_data.ts";
 import type { StoredMsgId, TopicClient } from "../rows/topic_client.ts";
 import type {
   ClientReader,
@@ -46,7 +46,7 @@ export class LoadedTopicRows {
    * The number of topics that were opened so far. Rows that were read before a topic's last opening may be out of date.
    */
   #openings = 0;
-  readonly #runs = new LoadedRowRuns();
+  readonly #runs = new LoadedLogRowHeads();
   readonly clients: ClientReader;
 
   constructor() {
@@ -108,7 +108,7 @@ export class LoadedTopicRows {
 
   #read<Result>(lack: MissingTopicData): Result {
     const result = this.#results.get(missingDataName(lack));
-    if (result === undefined) throw new DataNotLoaded(lack);
+    if (result === undefined) throw new DataNotLoadedError(lack);
     if (result instanceof Error) throw result;
     return result as Result;
   }
@@ -127,7 +127,7 @@ const headsMaxDefault = 65_536;
  * The heads of log rows that were read together from a shared database. A run has the heads of consecutive rows of one
  * opening. Keeps the newest runs, up to a number of heads for the whole store.
  */
-export class LoadedRowRuns {
+export class LoadedLogRowHeads {
   readonly #headsMax: number;
   /** The newest run of an opening is first. The opening with the longest time since its last run is first. */
   readonly #runs = new Map<number, LogRowHead[][]>();

@@ -10,7 +10,7 @@ import {
   changeAllRowsSql,
   countRowsSql,
   missingRowsHint,
-  mustChangeRowsSql,
+  requireChangedRowsSql,
 } from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
@@ -20,21 +20,26 @@ import type { NewTopicRow, ReceivedTopicNumbers, StagedTopicRow, TopicCopyRows, 
 import { deletedRowsPerCommitMax } from "../limits/topic_store_limits.ts";
 import { topicLossDaysKept } from "../decisions/topic_losses.ts";
 import { messageRowChecksum, type OpenTopicFence, type TopicRowFence } from "./batch_statement.ts";
-import { isTopicLossNotedSql, skippedIdsSql, topicLossSql } from "./topic_loss_sql.ts";
-import { committedStateSql, synchronousNowSql, timelineNowSql, topicPlaces } from "./postgres_tables.ts";
+import { idsSkippedAfterLossSql, isTopicLossRecordedSql, recordTopicLossSql } from "./topic_loss_sql.ts";
+import {
+  currentTimelineSql,
+  isCommitSynchronousSql,
+  postgresTopicStates,
+  setTimelineColumnsSql,
+} from "./postgres_tables.ts";
 import { type RunTopicStatement, storedNameBuffer } from "./postgres_row_loader.ts";
 
-const { served, staged, dropped, arriving, setAside } = topicPlaces;
+const { served, staged, dropped, arriving, setAside } = postgresTopicStates;
 const topic = "SCHEMA.topic";
 const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint";
-const raised = `revision = revision + 1, ${committedStateSql}`;
+const raised = `revision = revision + 1, ${setTimelineColumnsSql}`;
 const dropping = `${raised}, place = ${dropped}`;
 
 /** Joins the subscribers `$5` of the topic `t` with their new positions `$6`. */
 const newPositions = "t, unnest($5::bigint[], $6::bigint[]) p(id, position) WHERE c.topic = t.id AND c.id = p.id";
 const isBelow = "m.topic = t.id AND m.first < $4::bigint";
 /** The condition that the part `d` has recorded each dropped topic. */
-const isDropNoted = mustChangeRowsSql("topic_dropped", countRowsSql("d"), countRowsSql("t"));
+const isDropNoted = requireChangedRowsSql("topic_dropped", countRowsSql("d"), countRowsSql("t"));
 
 /** Statements that change a topic that this server has opened. `$1` to `$3` are the topic's id, epoch and revision. */
 const changes = {
@@ -51,7 +56,7 @@ const changes = {
     c AS (UPDATE SCHEMA.topic_client c SET position = p.position FROM ${newPositions} RETURNING 1)
     SELECT epoch, revision FROM t
     WHERE ${
-    mustChangeRowsSql("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, ${newPositions}`))
+    requireChangedRowsSql("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, ${newPositions}`))
   }`,
   delete_below: `WITH t AS (UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING id, epoch, revision),
     m AS (DELETE FROM SCHEMA.topic_message m USING t WHERE ${isBelow}
@@ -62,13 +67,17 @@ const changes = {
       RETURNING 1)
     SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t
     WHERE ${
-    mustChangeRowsSql("topic_message", countRowsSql("m"), countRowsSql(`SCHEMA.topic_message m, t WHERE ${isBelow}`))
+    requireChangedRowsSql(
+      "topic_message",
+      countRowsSql("m"),
+      countRowsSql(`SCHEMA.topic_message m, t WHERE ${isBelow}`),
+    )
   }
-    AND ${mustChangeRowsSql("topic_message", countRowsSql("i"), countRowsSql("t, unnest($5::bigint[]) r"))}`,
+    AND ${requireChangedRowsSql("topic_message", countRowsSql("i"), countRowsSql("t, unnest($5::bigint[]) r"))}`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
   /** Moves a subscriber that has received all messages, or messages that are now lost, to the new end. */
-  note_loss: `${topicLossSql(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
-    SELECT t.epoch, t.revision, t.last, l.before FROM t LEFT JOIN l ON l.topic = t.id WHERE ${isTopicLossNotedSql}`,
+  note_loss: `${recordTopicLossSql(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
+    SELECT t.epoch, t.revision, t.last, l.before FROM t LEFT JOIN l ON l.topic = t.id WHERE ${isTopicLossRecordedSql}`,
   /** Makes the next opening of the topic find a possible loss. */
   suspect: `UPDATE ${topic} SET revision = revision + 1, timeline = 0, synchronous = false WHERE ${fenced}
     RETURNING epoch, revision`,
@@ -77,11 +86,11 @@ const changes = {
 } as const;
 
 export const setStoreGenerationSql = `INSERT INTO SCHEMA.topic_mark (server, generation, timeline, synchronous)
-  VALUES ($1::text, $2::bigint, ${timelineNowSql}, ${synchronousNowSql})
-  ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${committedStateSql}
+  VALUES ($1::text, $2::bigint, ${currentTimelineSql}, ${isCommitSynchronousSql})
+  ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${setTimelineColumnsSql}
   RETURNING generation`;
 
-const isOldMark = `server = $1::text AND timeline <> ${timelineNowSql} AND NOT synchronous`;
+const isOldMark = `server = $1::text AND timeline <> ${currentTimelineSql} AND NOT synchronous`;
 const columns = "id, epoch, revision, numbers, last";
 const statements = {
   isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
@@ -89,14 +98,14 @@ const statements = {
    * Raises the generation above all lost generations after a fail-over that may have lost commits, because each topic
    * reports its own loss. Does not raise a generation that is too low for another reason.
    */
-  generation:
-    `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${skippedIdsSql}, ${committedStateSql}
+  generation: `WITH raised AS (UPDATE SCHEMA.topic_mark
+      SET generation = generation + ${idsSkippedAfterLossSql}, ${setTimelineColumnsSql}
       WHERE ${isOldMark} RETURNING generation)
     SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
     WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)
     AND ${
-      mustChangeRowsSql("topic_mark", countRowsSql("raised"), countRowsSql(`SCHEMA.topic_mark WHERE ${isOldMark}`))
-    }`,
+    requireChangedRowsSql("topic_mark", countRowsSql("raised"), countRowsSql(`SCHEMA.topic_mark WHERE ${isOldMark}`))
+  }`,
   setGeneration: setStoreGenerationSql,
   staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
   dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
@@ -104,7 +113,7 @@ const statements = {
     `INSERT INTO ${topic} (name, place, incarnation, base_offset, epoch, owner, revision, sender, last, gone, stored,
       bytes, clients, registration, numbers, timeline, synchronous)
     VALUES ($1::bytea, $2::smallint, $3::text, $4::bigint, $5::bigint, $6::text, 1, $7::text, $4::bigint, $4::bigint,
-      $4::bigint, 0, 0, $4::bigint, 0, ${timelineNowSql}, ${synchronousNowSql})
+      $4::bigint, 0, 0, $4::bigint, 0, ${currentTimelineSql}, ${isCommitSynchronousSql})
     ON CONFLICT DO NOTHING RETURNING ${columns}`,
   /**
    * Keeps `timeline` and `synchronous`, because they show whether there was a fail-over since the last commit. Removes
@@ -114,7 +123,7 @@ const statements = {
     sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
     AND incarnation = COALESCE($2::text, incarnation)
     AND (epoch < $3::bigint OR (epoch = $3::bigint AND owner = $4::text))
-    RETURNING ${columns}, timeline, synchronous, ${timelineNowSql} AS timeline_now`,
+    RETURNING ${columns}, timeline, synchronous, ${currentTimelineSql} AS timeline_now`,
   names: `SELECT DISTINCT name FROM ${topic} WHERE place = ${staged}
     OR (place = ${served} AND sealed_for IS NOT NULL) ORDER BY name`,
   find: `SELECT incarnation, base_offset, epoch, owner, sealed_for FROM ${topic} WHERE name = $1::bytea AND place ` +
@@ -174,7 +183,7 @@ const deleteSome = garbageTables.map(([table, key]): SqlStatement => ({
       LIMIT ${deletedRowsPerCommitMax} FOR UPDATE),
     d AS (DELETE FROM SCHEMA.${table} WHERE topic = $1::bigint AND (${key}) IN (SELECT ${key} FROM w) RETURNING topic)
     SELECT topic FROM d UNION ALL SELECT NULL WHERE NOT ${
-    mustChangeRowsSql(table, countRowsSql("d"), countRowsSql("w"))
+    requireChangedRowsSql(table, countRowsSql("d"), countRowsSql("w"))
   }`,
 }));
 const deleteTopic: SqlStatement = {

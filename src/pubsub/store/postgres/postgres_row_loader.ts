@@ -5,7 +5,7 @@
 import { crc32 } from "node:zlib";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { DamageError, describeDamagedRow, formatMessageRange } from "../../../base/storage/damage.ts";
-import { decodeResolvedCounters, messageRecordOffsets } from "../../wire/topic_records.ts";
+import { decodeResolvedPutCounters, messageRecordOffsets } from "../../wire/topic_records.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
 import {
   decodeClientRow,
@@ -190,7 +190,7 @@ export class PostgresRowLoader {
       if (window === undefined || sum !== row["sum"]) {
         throw new DamageError(describeDamagedRow("topic_resolved", rowId, `of client ${JSON.stringify(name)}`));
       }
-      const entries = decodeResolvedCounters(bytes);
+      const entries = decodeResolvedPutCounters(bytes);
       for (const entry of entries) window.add(entry);
       window.addRow(rowId, entries);
       window.raiseBound(firstUnacked);

@@ -5,7 +5,7 @@
  */
 import { type MessagePort, workerData } from "node:worker_threads";
 import { BatonError, errorMessage } from "../../../base/errors.ts";
-import { readDatabaseFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
+import { readDatabaseSafetyFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import {
@@ -16,7 +16,7 @@ import {
 } from "../../../base/postgres/database_schema.ts";
 import type { PrimaryConnection } from "../../../base/postgres/primary_connection.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
-import { SharedStoreTrial } from "../../../base/postgres/store_trial.ts";
+import { SharedStoreWriteTrial } from "../../../base/postgres/store_trial.ts";
 import { storageRequestReceiver } from "../../../base/storage/storage_thread.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
@@ -24,7 +24,7 @@ import { StoreEngine } from "../engine/store_engine.ts";
 import { runSteps } from "../../../base/support/steps.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
 import { TopicMaintenance } from "../engine/topic_maintenance.ts";
-import type { LostTopic } from "../rows/topic_rows.ts";
+import type { FailedTopicCommit } from "../rows/topic_rows.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import type { TopicStoreCalls, TopicStoreStatistics } from "../thread/topic_store_messages.ts";
 import { type ServedTopicStore, serveTopicStorePort, type TopicStorePort } from "../thread/topic_store_port.ts";
@@ -60,7 +60,7 @@ class PostgresStore implements ServedTopicStore {
   readonly #port: TopicStorePort;
   readonly #lane: DatabaseLane;
   readonly #rows: PostgresTopicRows;
-  readonly #trial: SharedStoreTrial;
+  readonly #trial: SharedStoreWriteTrial;
   readonly #engine: StoreEngine;
   readonly #requests: ThreadRequests;
   readonly #transfer: TopicTransfer;
@@ -86,7 +86,7 @@ class PostgresStore implements ServedTopicStore {
       if (this.storeId !== "" && storeId !== this.storeId) {
         throw new BatonError("CONFIG", "The database was replaced by another one; this server must not write to it");
       }
-      const warnings = requireSafeDatabase(address, await readDatabaseFacts(connection), { requiresSync });
+      const warnings = requireSafeDatabase(address, await readDatabaseSafetyFacts(connection), { requiresSync });
       if (this.storeId === "") {
         for (const message of warnings) port.emit({ kind: "problem", code: "CONFIG", message });
       }
@@ -109,7 +109,7 @@ class PostgresStore implements ServedTopicStore {
         port.emit({ kind: "problem", code: "BAD_DATA", message });
       },
     });
-    this.#trial = new SharedStoreTrial({
+    this.#trial = new SharedStoreWriteTrial({
       table: "topic_message",
       tables: postgresTopicTables,
       row: "(topic, first, last, previous, content_sum, sum, records) VALUES (0, pg_backend_pid(), 0, 0, 0, 0, BYTES)",
@@ -238,7 +238,7 @@ class PostgresStore implements ServedTopicStore {
     };
   }
 
-  #reportLost(topic: string, { outcome, reason, code }: LostTopic): void {
+  #reportLost(topic: string, { outcome, reason, code }: FailedTopicCommit): void {
     this.#port.emit({ kind: "topic lost", topic });
     if (code === "STORE_FULL") this.#trial.noteFull();
     this.#noteRefused(code, reason);

@@ -4,20 +4,24 @@
  * no sequences, foreign keys or triggers.
  */
 
-/** The states of a topic's row, stored in its column `place`. The values are the same as in SQLite's `topicStates`. */
-export const topicPlaces = { served: 0, staged: 1, dropped: 2, arriving: 3, setAside: 4 } as const;
+/**
+ * The states of a topic's row, stored in its column `place`. The values are the same as in SQLite's
+ * `sqliteTopicStates`.
+ */
+export const postgresTopicStates = { served: 0, staged: 1, dropped: 2, arriving: 3, setAside: 4 } as const;
 
 /** SQL for the timeline of the cluster, which increases with each promotion of a standby. */
-export const timelineNowSql = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int";
+export const currentTimelineSql = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int";
 /**
  * SQL for whether a commit waits for a standby, and for the columns `timeline` and `synchronous` that every change of a
  * topic's row writes. A standby that has a commit also has all commits before it.
  */
-export const synchronousNowSql = `(current_setting('synchronous_standby_names') <> ''
+export const isCommitSynchronousSql = `(current_setting('synchronous_standby_names') <> ''
   AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))`;
-export const committedStateSql = `timeline = ${timelineNowSql}, synchronous = ${synchronousNowSql}`;
+export const setTimelineColumnsSql = `timeline = ${currentTimelineSql}, synchronous = ${isCommitSynchronousSql}`;
 /** SQL for the topics that were not opened since a fail-over that may have lost some of their commits. */
-export const suspectTopicsSql = `place = ${topicPlaces.served} AND timeline <> ${timelineNowSql} AND NOT synchronous`;
+export const topicsWithPossibleLossSql =
+  `place = ${postgresTopicStates.served} AND timeline <> ${currentTimelineSql} AND NOT synchronous`;
 
 /** Settings that remove deleted rows soon, because otherwise a table with many changes would become slow to read. */
 const vacuumed =
@@ -31,7 +35,8 @@ export const postgresTopicTables: readonly string[] = [
     gone bigint NOT NULL, stored bigint NOT NULL, bytes bigint NOT NULL, clients bigint NOT NULL,
     registration bigint NOT NULL, numbers bigint NOT NULL, timeline int NOT NULL,
     synchronous bool NOT NULL) WITH (fillfactor = 50)`,
-  `CREATE UNIQUE INDEX IF NOT EXISTS topic_name ON SCHEMA.topic (name, place) WHERE place < ${topicPlaces.dropped}`,
+  `CREATE UNIQUE INDEX IF NOT EXISTS topic_name ON SCHEMA.topic (name, place)
+    WHERE place < ${postgresTopicStates.dropped}`,
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic_message (topic bigint, first bigint, last bigint NOT NULL,
     previous bigint NOT NULL, content_sum bigint NOT NULL, sum bigint NOT NULL, records bytea NOT NULL,
     PRIMARY KEY (topic, first)) WITH (${vacuumed})`,

@@ -5,12 +5,12 @@
  * unknown outcome is not repeated. Instead the topic is opened again, because its rows show whether the write was done.
  */
 import type { DatabaseLane } from "../../../base/postgres/database_lane.ts";
-import { retryTemporaryErrors } from "../../../base/postgres/database_lane.ts";
+import { retryTemporaryDatabaseErrors } from "../../../base/postgres/database_lane.ts";
 import { insertSchemaName } from "../../../base/postgres/database_schema.ts";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { BatonError } from "../../../base/errors.ts";
-import { DamageLog } from "../../../base/storage/damage.ts";
+import { StoreDamageLog } from "../../../base/storage/damage.ts";
 import type { DiskSpace } from "../../../base/storage/disk_space.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { deadlineAfter } from "../../../base/support/deadline.ts";
@@ -20,8 +20,8 @@ import { type MessageLoss, topicLossDaysKept } from "../decisions/topic_losses.t
 import {
   type ClientReader,
   decodeTopicRow,
+  type FailedTopicCommit,
   type LoadedTopicClients,
-  type LostTopic,
   type MissingTopicData,
   type NewRowNumbers,
   type OpenedTopic,
@@ -69,7 +69,7 @@ export class PostgresTopicRows implements TopicRows {
   /** Topics that this server may write. */
   readonly fences = new Map<number, OpenTopicFence>();
   readonly confirmed = new Map<number, ConfirmedTopicState>();
-  readonly damage = new DamageLog();
+  readonly damage = new StoreDamageLog();
   readonly copies: PostgresCopyRows;
   readonly numbers: NewRowNumbers;
   commits = 0;
@@ -146,8 +146,8 @@ export class PostgresTopicRows implements TopicRows {
     this.#loaded.forget();
   }
 
-  async commit(changes: readonly TopicChange[]): Promise<readonly LostTopic[]> {
-    const lost: LostTopic[] = [];
+  async commit(changes: readonly TopicChange[]): Promise<readonly FailedTopicCommit[]> {
+    const lost: FailedTopicCommit[] = [];
     const fenced: FencedTopicChange[] = [];
     for (const change of changes) {
       const fence = this.fences.get(change.topicId);
@@ -199,13 +199,13 @@ export class PostgresTopicRows implements TopicRows {
       reason: () => new BatonError("UNREACHABLE", `the database has refused it for ${this.#refusedMs / 1000} s`),
     });
     // The deadline does not end a statement that has begun.
-    return await retryTemporaryErrors(() => this.#lane.run(final, values, { connectMs: this.#refusedMs }), {
+    return await retryTemporaryDatabaseErrors(() => this.#lane.run(final, values, { connectMs: this.#refusedMs }), {
       clock: this.#clock,
       signal: deadline.signal,
     });
   }
 
-  async #commitFenced(fenced: readonly FencedTopicChange[]): Promise<LostTopic[]> {
+  async #commitFenced(fenced: readonly FencedTopicChange[]): Promise<FailedTopicCommit[]> {
     const topics = fenced.map(({ change: { topicId } }) => topicId);
     let written: Set<number>;
     try {
@@ -217,7 +217,7 @@ export class PostgresTopicRows implements TopicRows {
       return topics.map((topicId) => ({ topicId, outcome, code: error.code, reason: error.message }));
     }
     this.commits++;
-    const lost: LostTopic[] = [];
+    const lost: FailedTopicCommit[] = [];
     for (const { change } of fenced) {
       const { topicId } = change;
       const fence = this.fences.get(topicId);

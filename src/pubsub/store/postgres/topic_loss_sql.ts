@@ -1,14 +1,14 @@
 /** The SQL that records losses of messages of topics in a fail-over of the database. */
-import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
-import { idsSkippedAfterLoss } from "../decisions/decide_read.ts";
+import { countRowsSql, requireChangedRowsSql } from "../../../base/postgres/required_rows.ts";
+import { messageIdsSkippedAfterLoss } from "../decisions/decide_read.ts";
 import { topicLossesKept } from "../decisions/topic_losses.ts";
-import { committedStateSql, timelineNowSql } from "./postgres_tables.ts";
+import { currentTimelineSql, setTimelineColumnsSql } from "./postgres_tables.ts";
 
 /**
  * SQL for how many ids a topic skips after a loss. If a later fail-over undoes the skip, the next skip is larger, so
  * that no id is used twice.
  */
-export const skippedIdsSql = `${idsSkippedAfterLoss} * GREATEST(1, ${timelineNowSql} - timeline)`;
+export const idsSkippedAfterLossSql = `${messageIdsSkippedAfterLoss} * GREATEST(1, ${currentTimelineSql} - timeline)`;
 
 const afterLostIds = "base_offset = o.base, last = o.base + 1";
 const isBehindLoss = "c.topic = t.id AND c.position >= t.before";
@@ -19,13 +19,13 @@ const isOldLoss = `l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN
  * Returns the SQL that records a loss for the topics that fulfil `condition`. Moves these topics' ends, and subscribers
  * there, past all lost ids. `lastLost` is the last lost message, or NULL. Can be executed again if the reply is lost.
  */
-export function topicLossSql(
+export function recordTopicLossSql(
   condition: string,
   { certain, lastLost }: Readonly<Record<"certain" | "lastLost", string>>,
 ): string {
-  return `WITH o AS (SELECT id, last AS before, last + ${skippedIdsSql} AS base FROM SCHEMA.topic
+  return `WITH o AS (SELECT id, last AS before, last + ${idsSkippedAfterLossSql} AS base FROM SCHEMA.topic
       WHERE ${condition} FOR UPDATE),
-    t AS (UPDATE SCHEMA.topic t SET revision = revision + 1, ${committedStateSql}, ${afterLostIds},
+    t AS (UPDATE SCHEMA.topic t SET revision = revision + 1, ${setTimelineColumnsSql}, ${afterLostIds},
       registration = o.base FROM o WHERE t.id = o.id
       RETURNING t.id, t.name, t.epoch, t.revision, t.timeline, t.last, t.base_offset, t.numbers, o.before),
     c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE ${isBehindLoss} RETURNING 1),
@@ -38,10 +38,14 @@ export function topicLossSql(
         last_client = excluded.last_client RETURNING topic, topic_loss.last AS before)`;
 }
 
-/** The condition that `topicLossSql` has changed all rows that it must change, for the query after this SQL. */
-export const isTopicLossNotedSql = [
-  mustChangeRowsSql("topic", countRowsSql("t"), countRowsSql("o")),
-  mustChangeRowsSql("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),
-  mustChangeRowsSql("topic_loss", countRowsSql("d"), countRowsSql(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),
-  mustChangeRowsSql("topic_loss", countRowsSql("l"), countRowsSql("t")),
+/** The condition that `recordTopicLossSql` has changed all rows that it must change, for the query after this SQL. */
+export const isTopicLossRecordedSql = [
+  requireChangedRowsSql("topic", countRowsSql("t"), countRowsSql("o")),
+  requireChangedRowsSql(
+    "topic_client",
+    countRowsSql("c"),
+    countRowsSql(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`),
+  ),
+  requireChangedRowsSql("topic_loss", countRowsSql("d"), countRowsSql(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),
+  requireChangedRowsSql("topic_loss", countRowsSql("l"), countRowsSql("t")),
 ].join(" AND ");

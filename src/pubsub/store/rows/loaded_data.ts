@@ -3,11 +3,11 @@
  * happens to the topics of the work.
  */
 import { BatonError } from "../../../base/errors.ts";
-import { type Answer, awaitAnswer, type Steps } from "../../../base/support/steps.ts";
+import { awaitAnswer, type StepGenerator, type ValueOrPromise } from "../../../base/support/steps.ts";
 import type { MissingTopicData } from "./topic_rows.ts";
 
 /** Thrown if data is not in memory. The work that needs the data has changed nothing, and runs again after `load`. */
-export class DataNotLoaded extends Error {
+export class DataNotLoadedError extends Error {
   readonly lack: MissingTopicData;
 
   constructor(lack: MissingTopicData) {
@@ -27,15 +27,15 @@ export class RowsUnavailable extends BatonError {
 }
 
 /** Runs work that changes nothing, and repeats the work until all data that it needs is loaded. */
-export function* withLoadedData<Result>(
-  rows: { readonly load: (lacks: readonly MissingTopicData[]) => Answer<void> },
+export function* runWithLoadedData<Result>(
+  rows: { readonly load: (lacks: readonly MissingTopicData[]) => ValueOrPromise<void> },
   work: () => Result,
-): Steps<Result> {
+): StepGenerator<Result> {
   for (;;) {
     try {
       return work();
     } catch (error) {
-      if (!(error instanceof DataNotLoaded)) throw error;
+      if (!(error instanceof DataNotLoadedError)) throw error;
       yield* awaitAnswer(rows.load([error.lack]));
     }
   }

@@ -3,13 +3,13 @@
  * that is not in memory, and writes the changes of a commit. `sqlite_topic_rows.ts` implements the interfaces for
  * SQLite, and `postgres_topic_rows.ts` for a database that servers share.
  *
- * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and DataNotLoaded
- * for rows that are not in memory. A request that gets DataNotLoaded has changed nothing, and runs again after `load`.
- * The method throws RowsUnavailable if `load` could not load the rows.
+ * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and
+ * DataNotLoadedError for rows that are not in memory. A request that gets DataNotLoadedError has changed nothing, and
+ * runs again after `load`. The method throws RowsUnavailable if `load` could not load the rows.
  */
-import type { Answer } from "../../../base/support/steps.ts";
+import type { ValueOrPromise } from "../../../base/support/steps.ts";
 import type { ErrorCode } from "../../../base/errors.ts";
-import type { ResolvedCounter } from "../../wire/topic_records.ts";
+import type { ResolvedPutCounter } from "../../wire/topic_records.ts";
 import type { DamageError } from "../../../base/storage/damage.ts";
 import type { DiskSpace } from "../../../base/storage/disk_space.ts";
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
@@ -117,7 +117,7 @@ export interface ResolvedCountersRow {
   readonly client: number;
   readonly session: number;
   readonly firstUnacked: number;
-  readonly entries: readonly ResolvedCounter[];
+  readonly entries: readonly ResolvedPutCounter[];
 }
 
 export interface MsgIdRow {
@@ -239,7 +239,7 @@ export interface NewRowNumbers {
  * - `not_done`: nothing was written. `code` is the code of the database's error.
  * - `unknown`: the change may have been written, or may be written later.
  */
-export interface LostTopic {
+export interface FailedTopicCommit {
   readonly topicId: number;
   readonly outcome: "not_owner" | "not_done" | "unknown";
   readonly code?: ErrorCode;
@@ -253,56 +253,56 @@ export interface LostTopic {
  */
 export interface TopicCopyRows {
   /** Returns the ids of the served topics. Reports and omits damaged topics. */
-  active(): Answer<readonly number[]>;
+  active(): ValueOrPromise<readonly number[]>;
   /**
    * Returns the names of served and staged topics, or of sealed and staged topics in a shared store. Omits damaged
    * topics.
    */
-  names(): Answer<string[]>;
+  names(): ValueOrPromise<string[]>;
   /** Whether the store has no data, as in a new folder. */
-  isEmpty(): Answer<boolean>;
+  isEmpty(): ValueOrPromise<boolean>;
   /** Returns the generation of this server, or of another `server` of a shared store. */
-  generation(server?: string): Answer<number>;
-  setGeneration(generation: number): Answer<void>;
-  staged(name: string): Answer<StagedTopicRow | null>;
-  dropped(name: string): Answer<DroppedCopy | null>;
+  generation(server?: string): ValueOrPromise<number>;
+  setGeneration(generation: number): ValueOrPromise<void>;
+  staged(name: string): ValueOrPromise<StagedTopicRow | null>;
+  dropped(name: string): ValueOrPromise<DroppedCopy | null>;
   /** Returns the copy that a shared store has under this name. Returns null if the store is not shared. */
-  unopened(name: string): Answer<TopicCopy | null>;
+  unopened(name: string): ValueOrPromise<TopicCopy | null>;
   /** Creates a served topic without messages. Returns its id. */
-  create(topic: NewTopicRow): Answer<number>;
+  create(topic: NewTopicRow): ValueOrPromise<number>;
   /** Stores that a topic is sealed, and which server receives it. */
-  seal(topic: TopicRow): Answer<void>;
+  seal(topic: TopicRow): ValueOrPromise<void>;
   /**
    * Opens a topic of a shared store at this epoch. Statements that were sent earlier can then no longer change the
    * topic. Returns the topic's id, or null if the store does not have the topic or is not shared. Throws STALE_TOKEN if
    * another server has opened the topic at a higher epoch, or if `incarnation` is not null and differs.
    */
-  takeOver(name: string, incarnation: string | null, epoch: number): Answer<number | null>;
+  takeOver(name: string, incarnation: string | null, epoch: number): ValueOrPromise<number | null>;
   /** Stores that a topic is open at its epoch. */
-  reopen(topic: TopicRow): Answer<void>;
+  reopen(topic: TopicRow): ValueOrPromise<void>;
   /** Serves a staged topic in place of the topic `replaced`. */
-  activate(staged: number, epoch: number, replaced: number | null): Answer<void>;
+  activate(staged: number, epoch: number, replaced: number | null): ValueOrPromise<void>;
   /** Drops a served topic, and notes that the topic continues on another server from this epoch on. */
-  drop(topic: TopicRow, epoch: number): Answer<void>;
+  drop(topic: TopicRow, epoch: number): ValueOrPromise<void>;
   /**
    * Drops a topic of a shared store that this server has not opened, if the topic has this incarnation and a lower
    * epoch.
    */
-  dropUnopened(name: string, incarnation: string, epoch: number): Answer<void>;
+  dropUnopened(name: string, incarnation: string, epoch: number): ValueOrPromise<void>;
   /** Starts new message ids after the base offset, and writes the new positions of `clients`. */
-  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Answer<void>;
+  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): ValueOrPromise<void>;
   /** Drops a topic that was staged or is arriving. */
-  discard(id: number): Answer<void>;
+  discard(id: number): ValueOrPromise<void>;
   /** Drops all topics that are arriving, except these. */
-  discardArriving(except: ReadonlySet<number>): Answer<void>;
-  setAside(id: number): Answer<void>;
+  discardArriving(except: ReadonlySet<number>): ValueOrPromise<void>;
+  setAside(id: number): ValueOrPromise<void>;
   /** Adds a topic that another server sends. The next commit makes the topic durable. Returns the topic's id. */
-  addArriving(topic: NewTopicRow, sender: string): Answer<number>;
-  isArriving(id: number): Answer<boolean>;
+  addArriving(topic: NewTopicRow, sender: string): ValueOrPromise<number>;
+  isArriving(id: number): ValueOrPromise<boolean>;
   /** Deletes an arriving topic's messages below `first`. Returns how many bytes of messages were deleted. */
-  deleteBelow(id: number, first: number): Answer<number>;
+  deleteBelow(id: number, first: number): ValueOrPromise<number>;
   /** Stages an arriving topic in place of the staged topic `replaced`, which no server will activate. */
-  stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): Answer<void>;
+  stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): ValueOrPromise<void>;
 }
 
 /** The values that a new topic is created with. */
@@ -324,21 +324,21 @@ export interface TopicRows {
   /** True while rows of dropped topics are left. Each commit deletes some of these rows. */
   readonly hasGarbage: boolean;
   /** Opens a topic to be served. Throws DamageError. */
-  open(id: number): Answer<OpenedTopic>;
+  open(id: number): ValueOrPromise<OpenedTopic>;
   /** Loads data that a reading method did not have. The data stays in memory at least until the next commit. */
-  load(lacks: readonly MissingTopicData[]): Answer<void>;
+  load(lacks: readonly MissingTopicData[]): ValueOrPromise<void>;
   /** Forgets what `load` has loaded or could not load. An export calls `forgetLoaded` between its pieces. */
   forgetLoaded(): void;
   /**
    * Writes all changes durably. Returns the topics whose changes failed or may have failed. After an exception the
    * outcome is unknown, unless the disk is full.
    */
-  commit(changes: readonly TopicChange[]): Answer<readonly LostTopic[]>;
+  commit(changes: readonly TopicChange[]): ValueOrPromise<readonly FailedTopicCommit[]>;
   /**
    * Gives up the damaged data of a topic. Returns sentences that describe the lost data. The topic must be opened
    * again.
    */
-  repair(topic: TopicRow, isDamaged: boolean): Answer<string[]>;
+  repair(topic: TopicRow, isDamaged: boolean): ValueOrPromise<string[]>;
   /**
    * Makes the next use of an index compare it with its table again, because the index may have been damaged since the
    * last comparison.

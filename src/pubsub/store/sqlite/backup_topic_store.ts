@@ -4,7 +4,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { BatonError, errorReason } from "../../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../../base/errors.ts";
 import { countWithNoun } from "../../../base/support/text.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { copySqliteDatabase } from "../../../base/storage/sqlite_file.ts";
@@ -46,7 +46,7 @@ export function backupTopicStore(
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall === "mkdir") {
-      const why = code === "EEXIST" ? `${target} exists and is not a folder` : errorReason(error);
+      const why = code === "EEXIST" ? `${target} exists and is not a folder` : systemCallErrorReason(error);
       throw new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${why}`, { cause: error });
     }
     if (code === "EEXIST") {

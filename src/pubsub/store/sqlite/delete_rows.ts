@@ -1,8 +1,8 @@
 /**
  * Deletes rows of SQLite tables even if a table and its index disagree, for example because the disk has changed a bit.
  */
-import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
-import { isDamageError } from "../../../base/storage/checksum_table.ts";
+import { readOrIfDamaged } from "../../../base/storage/damage.ts";
+import { isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
 import type { SqlValue } from "../../../base/storage/sql_row.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
@@ -20,11 +20,11 @@ export function deleteRowsDespiteDamage(
   try {
     drop();
   } catch (error) {
-    if (!isDamageError(error)) throw error;
+    if (!isSqliteDamageError(error)) throw error;
     // Also deletes rows that only the index finds, because otherwise they would be found under another client's id.
     const found = table === "windows"
       ? []
-      : valueOrIfDamaged([], () => findIds(database, table, condition, values), isDamageError);
+      : readOrIfDamaged([], () => findIds(database, table, condition, values), isSqliteDamageError);
     rebuildIndexesAfter(database, table, () => {
       for (const id of found) database.run(`DELETE FROM ${table} WHERE id = ?`, id);
       drop();

@@ -5,10 +5,10 @@
  * request as new.
  */
 import { BatonError } from "../../../base/errors.ts";
-import { isDamageError } from "../../../base/storage/checksum_table.ts";
+import { isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
 import { decodeStoredName } from "../rows/topic_client.ts";
 import { deleteRowsDespiteDamage, rebuildIndexesAfter } from "./delete_rows.ts";
-import { formatMessageRange, valueOrIfDamaged } from "../../../base/storage/damage.ts";
+import { formatMessageRange, readOrIfDamaged } from "../../../base/storage/damage.ts";
 import { insertMessageRow, isIntactMessageRow } from "./sqlite_log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";
@@ -133,7 +133,7 @@ function hasWholeCounters(database: TopicDatabase, client: number): boolean {
       const rows = database.all(`SELECT ${table.allColumns} FROM ${table.name} WHERE client = ?`, client);
       return rows.every((row) => table.isIntact(row));
     });
-  return valueOrIfDamaged(false, check, isDamageError);
+  return readOrIfDamaged(false, check, isSqliteDamageError);
 }
 
 /** Deletes the damaged rows of a topic. Returns the undamaged rows without their records. */

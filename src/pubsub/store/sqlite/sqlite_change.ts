@@ -1,12 +1,12 @@
 /** Writes the changes of a topic store's commit into the open transaction of its SQLite file. */
-import { encodeResolvedCounters } from "../../wire/topic_records.ts";
+import { encodeResolvedPutCounters } from "../../wire/topic_records.ts";
 import type { ClientPutRowCounts, ClientPutTable } from "./sqlite_client_rows.ts";
 import { deleteRowsDespiteDamage } from "./delete_rows.ts";
 import { insertMessageRow } from "./sqlite_log_rows.ts";
 import { encodeClientRow, encodeStoredName, type TopicClient } from "../rows/topic_client.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import type { ResolvedCountersRow, TopicChange, TopicRow } from "../rows/topic_rows.ts";
-import { sqliteTopicTables, topicStates } from "./topic_tables.ts";
+import { sqliteTopicStates, sqliteTopicTables } from "./topic_tables.ts";
 
 /** Inserts or overwrites a client's row. A client's topic, name and registration never change. */
 const writeClient = `${sqliteTopicTables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
@@ -67,7 +67,13 @@ export class SqliteChangeWriter {
     const { id, name, incarnation, baseOffset, epoch, sealedFor, last, gone, stored, bytes, clients, registration } =
       topic;
     const changes = { epoch, sealed_for: sealedFor, last, gone, stored, bytes, clients, registration };
-    const fixed = { id, name: encodeStoredName(name), state: topicStates.active, incarnation, base_offset: baseOffset };
+    const fixed = {
+      id,
+      name: encodeStoredName(name),
+      state: sqliteTopicStates.active,
+      incarnation,
+      base_offset: baseOffset,
+    };
     this.#database.run(
       `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?,
        registration = ?, sum = ? WHERE id = ?`,
@@ -105,7 +111,7 @@ export class SqliteChangeWriter {
       client,
       session,
       first_unacked: firstUnacked,
-      entries: encodeResolvedCounters(entries),
+      entries: encodeResolvedPutCounters(entries),
     });
   }
 }

@@ -1,7 +1,7 @@
 /** Reads the rows of clients from SQLite and verifies their checksums. Changes in memory must be written before. */
-import { decodeResolvedCounters } from "../../wire/topic_records.ts";
-import { DamageError, describeDamagedRow, valueOrIfDamaged } from "../../../base/storage/damage.ts";
-import { type ChecksumTable, isDamageError } from "../../../base/storage/checksum_table.ts";
+import { decodeResolvedPutCounters } from "../../wire/topic_records.ts";
+import { DamageError, describeDamagedRow, readOrIfDamaged } from "../../../base/storage/damage.ts";
+import { type ChecksumTable, isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
 import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
 import {
   decodeClientRow,
@@ -41,7 +41,7 @@ export class ClientPutRowCounts {
   /** Counts the rows again. All changes must be written first. */
   readAgain(database: TopicDatabase): void {
     for (const [table, sql] of Object.entries(counting)) {
-      const rows = valueOrIfDamaged(null, () => database.all(sql), isDamageError);
+      const rows = readOrIfDamaged(null, () => database.all(sql), isSqliteDamageError);
       this.#counts.set(table, rows && new Map(rows.map(({ client, n }) => [Number(client), Number(n)])));
     }
   }
@@ -110,7 +110,7 @@ export class SqliteClientRows implements ClientReader {
 
   #rowsOf(topicId: number, where: string): SqlRow[] | null {
     const sql = `${readClients} WHERE id IN (SELECT id FROM clients WHERE topic = ?)`;
-    return valueOrIfDamaged(
+    return readOrIfDamaged(
       null,
       () => this.#readOrReport(`the clients ${where}`, () => this.#database.all(sql, topicId)),
     );
@@ -124,7 +124,7 @@ export class SqliteClientRows implements ClientReader {
     const sql = `SELECT count(*) AS n FROM (${found}) AS found LEFT JOIN clients AS stored ON stored.id = found.id
       WHERE stored.name IS NOT found.name`;
     const read = () => this.#database.get(sql, topicId)?.["n"];
-    return valueOrIfDamaged(null, () => this.#readOrReport(`the clients ${where}`, read)) === 0;
+    return readOrIfDamaged(null, () => this.#readOrReport(`the clients ${where}`, read)) === 0;
   }
 
   findClient(topicId: number, name: string): TopicClient | null {
@@ -179,7 +179,7 @@ export class SqliteClientRows implements ClientReader {
       if (window === undefined || !(row["entries"] instanceof Uint8Array)) {
         throw this.#database.damage.reportDamage(`${what}: one is missing`);
       }
-      const entries = decodeResolvedCounters(row["entries"]);
+      const entries = decodeResolvedPutCounters(row["entries"]);
       for (const entry of entries) window.add(entry);
       window.addRow(Number(row["id"]), entries);
       window.raiseBound(Number(row["first_unacked"]));

@@ -1,5 +1,5 @@
 /** The served, staged, arriving and dropped copies of topics in an SQLite store. Each change is one transaction. */
-import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
+import { readOrIfDamaged } from "../../../base/storage/damage.ts";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
 import { insertMessageRow } from "./sqlite_log_rows.ts";
 import type { DroppedCopy } from "../operations/owned_store.ts";
@@ -9,7 +9,7 @@ import { decodeStoredName, encodeStoredName, type TopicClient } from "../rows/to
 import type { TopicDatabase } from "./topic_database.ts";
 import type { NewTopicRow, ReceivedTopicNumbers, StagedTopicRow, TopicCopyRows, TopicRow } from "../rows/topic_rows.ts";
 import { droppedCopiesMax } from "../limits/topic_store_limits.ts";
-import { sqliteTopicTables, topicStates } from "./topic_tables.ts";
+import { sqliteTopicStates, sqliteTopicTables } from "./topic_tables.ts";
 
 export class SqliteCopyRows implements TopicCopyRows {
   readonly #database: TopicDatabase;
@@ -31,14 +31,14 @@ export class SqliteCopyRows implements TopicCopyRows {
   }
 
   active(): number[] {
-    return this.#topics.idsInState(topicStates.active);
+    return this.#topics.idsInState(sqliteTopicStates.active);
   }
 
   names(): string[] {
     const rows = this.#database.all(
       "SELECT id FROM topics WHERE state IN (?, ?) ORDER BY name",
-      topicStates.active,
-      topicStates.staged,
+      sqliteTopicStates.active,
+      sqliteTopicStates.staged,
     );
     const whole = rows.map(({ id }) => this.#topics.readRow(Number(id))).filter((row) => row !== null);
     return [...new Set(whole.map(({ name }) => decodeStoredName(name)))];
@@ -64,7 +64,7 @@ export class SqliteCopyRows implements TopicCopyRows {
 
   /** Returns null for a damaged staged copy, because no client has used it and its sender still has the content. */
   staged(name: string): StagedTopicRow | null {
-    const row = this.#topics.findRow(name, topicStates.staged);
+    const row = this.#topics.findRow(name, sqliteTopicStates.staged);
     return row && {
       id: Number(row["id"]),
       incarnation: String(row["incarnation"]),
@@ -80,7 +80,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     );
     if (row === undefined) return null;
     // A damaged row is treated as missing, because the topic's node then decides.
-    const intact = valueOrIfDamaged(
+    const intact = readOrIfDamaged(
       null,
       () => this.#database.damage.requireIntactRow(sqliteTopicTables.dropped, row, "of this store"),
     );
@@ -88,7 +88,7 @@ export class SqliteCopyRows implements TopicCopyRows {
   }
 
   create(topic: NewTopicRow): number {
-    return this.#transaction(() => this.#topics.insert(topic, topicStates.active, null));
+    return this.#transaction(() => this.#topics.insert(topic, sqliteTopicStates.active, null));
   }
 
   unopened(): null {
@@ -112,7 +112,7 @@ export class SqliteCopyRows implements TopicCopyRows {
   activate(staged: number, epoch: number, replaced: number | null): void {
     this.#transaction(() => {
       if (replaced !== null) this.#drop(replaced);
-      this.#topics.change(staged, { state: topicStates.active, epoch, sender: null });
+      this.#topics.change(staged, { state: sqliteTopicStates.active, epoch, sender: null });
     });
   }
 
@@ -141,7 +141,7 @@ export class SqliteCopyRows implements TopicCopyRows {
   }
 
   discardArriving(except: ReadonlySet<number>): void {
-    const left = this.#database.all("SELECT id FROM topics WHERE state = ?", topicStates.receiving)
+    const left = this.#database.all("SELECT id FROM topics WHERE state = ?", sqliteTopicStates.receiving)
       .map(({ id }) => Number(id))
       .filter((id) => !except.has(id));
     if (left.length === 0) return;
@@ -151,17 +151,17 @@ export class SqliteCopyRows implements TopicCopyRows {
   }
 
   setAside(id: number): void {
-    this.#transaction(() => this.#topics.setState(id, topicStates.setAside));
+    this.#transaction(() => this.#topics.setState(id, sqliteTopicStates.setAside));
   }
 
   addArriving(topic: NewTopicRow, sender: string): number {
     this.#database.begin(); // the next commit ends this transaction, so that the first piece needs one flush
-    return this.#topics.insert(topic, topicStates.receiving, sender);
+    return this.#topics.insert(topic, sqliteTopicStates.receiving, sender);
   }
 
   isArriving(id: number): boolean {
     const row = this.#database.get("SELECT state FROM topics WHERE id = ?", id);
-    return Number(row?.["state"]) === topicStates.receiving;
+    return Number(row?.["state"]) === sqliteTopicStates.receiving;
   }
 
   deleteBelow(id: number, first: number): number {
@@ -196,12 +196,12 @@ export class SqliteCopyRows implements TopicCopyRows {
   stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): void {
     this.#transaction(() => {
       if (replaced !== null) this.#drop(replaced);
-      this.#topics.change(id, { ...ends, state: topicStates.staged });
+      this.#topics.change(id, { ...ends, state: sqliteTopicStates.staged });
     });
   }
 
   #drop(id: number): void {
-    this.#topics.setState(id, topicStates.dropped);
+    this.#topics.setState(id, sqliteTopicStates.dropped);
     this.#onDropped(id);
   }
 

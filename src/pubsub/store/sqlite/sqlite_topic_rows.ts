@@ -11,7 +11,7 @@ import { SqliteTopics } from "./sqlite_topics.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import {
   decodeTopicRow,
-  type LostTopic,
+  type FailedTopicCommit,
   type NewRowNumbers,
   type OpenedTopic,
   type TopicChange,
@@ -19,9 +19,9 @@ import {
   type TopicRows,
 } from "../rows/topic_rows.ts";
 import { deletedRowsPerCommitMax, logRowCacheBytesMax } from "../limits/topic_store_limits.ts";
-import { topicStates } from "./topic_tables.ts";
+import { sqliteTopicStates } from "./topic_tables.ts";
 
-const noneLost: readonly LostTopic[] = [];
+const noneLost: readonly FailedTopicCommit[] = [];
 
 export class SqliteTopicRows implements TopicRows {
   readonly #database: TopicDatabase;
@@ -40,7 +40,7 @@ export class SqliteTopicRows implements TopicRows {
     void database.damagedIndexes; // checks the indexes before any change
     this.#topics = new SqliteTopics(database);
     this.#writer = new SqliteChangeWriter(database, this.clients.counts);
-    this.#garbage = this.#topics.idsInState(topicStates.dropped);
+    this.#garbage = this.#topics.idsInState(sqliteTopicStates.dropped);
     this.copies = new SqliteCopyRows(database, this.#topics, this.#writer, (id) => this.#garbage.push(id));
   }
 
@@ -63,7 +63,7 @@ export class SqliteTopicRows implements TopicRows {
 
   forgetLoaded(): void {}
 
-  commit(changes: readonly TopicChange[]): readonly LostTopic[] {
+  commit(changes: readonly TopicChange[]): readonly FailedTopicCommit[] {
     this.#database.begin();
     for (const change of changes) this.#writer.write(change);
     this.#collectGarbage();

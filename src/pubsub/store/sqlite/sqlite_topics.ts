@@ -2,11 +2,11 @@
  * Reads and changes the rows of an SQLite store's `topics` table, in any state, and gives the numbers for new rows of
  * all tables.
  */
-import { DamageError, valueOrIfDamaged } from "../../../base/storage/damage.ts";
+import { DamageError, readOrIfDamaged } from "../../../base/storage/damage.ts";
 import { decodeStoredName, describeTopicRow, encodeStoredName } from "../rows/topic_client.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { NewRowNumbers, NewTopicRow } from "../rows/topic_rows.ts";
-import { sqliteTopicTables, topicStates } from "./topic_tables.ts";
+import { sqliteTopicStates, sqliteTopicTables } from "./topic_tables.ts";
 
 type TopicColumns = Partial<Record<(typeof sqliteTopicTables.topics.columns)[number], SqlRow[string]>>;
 
@@ -45,7 +45,7 @@ export class SqliteTopics {
   readRow(id: number): SqlRow | null {
     const { damage } = this.#database;
     const read = () => this.#database.get(`SELECT ${sqliteTopicTables.topics.allColumns} FROM topics WHERE id = ?`, id);
-    return valueOrIfDamaged(null, () => {
+    return readOrIfDamaged(null, () => {
       const row = damage.detectDamage(`row ${id} of the topics of this store`, read);
       return row === undefined
         ? null
@@ -118,7 +118,7 @@ export class SqliteTopics {
 
   /** Sets a damaged topic with this name aside, so that another topic can have the name. */
   #setAsideDamaged(name: string, state: number): void {
-    if (state >= topicStates.dropped) return;
+    if (state >= sqliteTopicStates.dropped) return;
     const found = this.#database.get(
       "SELECT id FROM topics WHERE name = ? AND state = ?",
       encodeStoredName(name),
@@ -126,7 +126,7 @@ export class SqliteTopics {
     );
     const id = Number(found?.["id"]);
     if (found !== undefined && this.readRow(id) === null) {
-      this.#database.run("UPDATE topics SET state = ? WHERE id = ?", topicStates.setAside, id);
+      this.#database.run("UPDATE topics SET state = ? WHERE id = ?", sqliteTopicStates.setAside, id);
     }
   }
 }

@@ -12,8 +12,8 @@ import { checkSqliteFormat, readSqlitePragma, type SqliteFormat } from "../../..
 import { isDiskFullError, storageError } from "../../../base/storage/storage_error.ts";
 import { findWalDamage } from "../../../base/storage/wal_check.ts";
 import type { SqlRow } from "../../../base/storage/sql_row.ts";
-import { isDamageError } from "../../../base/storage/checksum_table.ts";
-import { DamageLog, valueOrIfDamaged } from "../../../base/storage/damage.ts";
+import { isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
+import { readOrIfDamaged, StoreDamageLog } from "../../../base/storage/damage.ts";
 import { sqliteTopicTables, topicStoreApplicationId, topicStoreFormat, topicStoreSchema } from "./topic_tables.ts";
 
 export const topicDatabaseName = "topics.sqlite";
@@ -37,7 +37,7 @@ export { isDiskFullError, type SqlRow };
 export class TopicDatabase extends SqliteFile {
   #damagedIndexes: ReadonlySet<number> | "all" | null = null;
   #logIsReadUntilMs = -Infinity;
-  readonly damage = new DamageLog();
+  readonly damage = new StoreDamageLog();
 
   /**
    * Throws LOCK_BUSY if another process owns the directory, CONFIG for another format, or IO for any other failure.
@@ -101,7 +101,7 @@ export class TopicDatabase extends SqliteFile {
       return null;
     } catch (error) {
       // A unique index cannot contain two equal rows unless it is damaged.
-      if (!isDamageError(error) && !errorMessage(error).startsWith("UNIQUE constraint failed")) throw error;
+      if (!isSqliteDamageError(error) && !errorMessage(error).startsWith("UNIQUE constraint failed")) throw error;
       this.database.exec("ROLLBACK TO work; RELEASE work");
       return errorMessage(error);
     }
@@ -226,7 +226,7 @@ const putIndexes = [
 function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
   const find = () =>
     putIndexes.flatMap((check) => indexAgrees(database, check) ? [] : findDifferences(database, check));
-  const rows = valueOrIfDamaged("all", find, isDamageError);
+  const rows = readOrIfDamaged("all", find, isSqliteDamageError);
   return rows === "all" ? rows : new Set(rows.map(({ client }) => Number(client)));
 }
 

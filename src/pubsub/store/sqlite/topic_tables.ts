@@ -1,5 +1,5 @@
 /** The SQLite tables of a topic store. Each row has a checksum over all its columns. */
-import { checksumTable } from "../../../base/storage/checksum_table.ts";
+import { defineChecksumTable } from "../../../base/storage/checksum_table.ts";
 
 /**
  * The format of the tables and their contents, stored as PRAGMA user_version. Versions before the first release used 1
@@ -13,14 +13,14 @@ export const topicStoreApplicationId = 0x62745453;
  * The states of a topic's row. An active topic is open or sealed. A staged topic was received completely, and a
  * receiving topic not yet. Rows of a dropped topic are deleted step by step.
  */
-export const topicStates = { active: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
+export const sqliteTopicStates = { active: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
 
 export const sqliteTopicTables = {
   /**
    * `gone` is the last message of the last deleted row, `stored` the last message in a row, and `clients` the number of
    * client rows.
    */
-  topics: checksumTable("topics", [
+  topics: defineChecksumTable("topics", [
     "id",
     "name",
     "state",
@@ -40,8 +40,17 @@ export const sqliteTopicTables = {
    * `previous` is the last message of the row before, so that a missing row is noticed. The records have their own
    * checksum (`content_sum`), so that the other columns can be checked without reading the records.
    */
-  messages: checksumTable("messages", ["id", "topic", "first", "last", "previous", "bytes", "state", "content_sum"]),
-  clients: checksumTable("clients", [
+  messages: defineChecksumTable("messages", [
+    "id",
+    "topic",
+    "first",
+    "last",
+    "previous",
+    "bytes",
+    "state",
+    "content_sum",
+  ]),
+  clients: defineChecksumTable("clients", [
     "id",
     "topic",
     "name",
@@ -53,12 +62,12 @@ export const sqliteTopicTables = {
     "position",
     "registration",
   ]),
-  windows: checksumTable("windows", ["client", "session", "key", "first_unacked"]),
-  resolved: checksumTable("resolved", ["id", "client", "session", "first_unacked", "entries"]),
-  msg_ids: checksumTable("msg_ids", ["id", "client", "key", "message", "fingerprint"]),
-  dropped: checksumTable("dropped", ["name", "incarnation", "epoch"]),
-  generation: checksumTable("generation", ["id", "generation"]),
-  store: checksumTable("store", ["id", "name"]),
+  windows: defineChecksumTable("windows", ["client", "session", "key", "first_unacked"]),
+  resolved: defineChecksumTable("resolved", ["id", "client", "session", "first_unacked", "entries"]),
+  msg_ids: defineChecksumTable("msg_ids", ["id", "client", "key", "message", "fingerprint"]),
+  dropped: defineChecksumTable("dropped", ["name", "incarnation", "epoch"]),
+  generation: defineChecksumTable("generation", ["id", "generation"]),
+  store: defineChecksumTable("store", ["id", "name"]),
 } as const;
 
 /** The states of a row of messages. The row has its records, or an operator has given the records up as damaged. */
@@ -69,7 +78,7 @@ export const topicStoreSchema = `
     incarnation TEXT NOT NULL, base_offset INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
     last INTEGER NOT NULL, gone INTEGER NOT NULL, stored INTEGER NOT NULL, bytes INTEGER NOT NULL,
     clients INTEGER NOT NULL, registration INTEGER NOT NULL, sum INTEGER NOT NULL);
-  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, state) WHERE state < ${topicStates.dropped};
+  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, state) WHERE state < ${sqliteTopicStates.dropped};
   CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, previous INTEGER NOT NULL, bytes INTEGER NOT NULL, state INTEGER NOT NULL,
     content_sum INTEGER NOT NULL, sum INTEGER NOT NULL, records BLOB NOT NULL);

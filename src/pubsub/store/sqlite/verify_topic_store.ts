@@ -11,12 +11,12 @@ import {
   verifyStorePart,
   verifyStoreTables,
 } from "../../../base/storage/verify_tables.ts";
-import { decodeResolvedCounters, messageRecordAt, messageRecordOffsets } from "../../wire/topic_records.ts";
+import { decodeResolvedPutCounters, messageRecordAt, messageRecordOffsets } from "../../wire/topic_records.ts";
 import { decodeStoredName, describeTopicRow } from "../rows/topic_client.ts";
 import { describeDamagedRow, formatMessageRange } from "../../../base/storage/damage.ts";
 import { describeDamagedMessages, isIntactMessageRow } from "./sqlite_log_rows.ts";
 import { openTopicStoreToRead, type SqlRow, topicDatabaseName } from "./topic_database.ts";
-import { messageRowStates, sqliteTopicTables, topicStates, topicStoreSchema } from "./topic_tables.ts";
+import { messageRowStates, sqliteTopicStates, sqliteTopicTables, topicStoreSchema } from "./topic_tables.ts";
 
 export interface TopicStoreReport {
   readonly topics: number;
@@ -95,7 +95,9 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }
   readonly addProblem: ReportStoreProblem;
   readonly report: { topics: number; messages: number; clients: number };
 }): void {
-  if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
+  if (Number(row["state"]) === sqliteTopicStates.dropped || Number(row["state"]) === sqliteTopicStates.receiving) {
+    return;
+  }
   report.topics++;
   if (!sqliteTopicTables.topics.isIntact(row)) return; // it was already reported, and its numbers are unknown
   const title = `topic ${JSON.stringify(decodeStoredName(row["name"]))}`;
@@ -126,7 +128,7 @@ function verifyClients(
       )
     ) {
       try {
-        for (const entry of decodeResolvedCounters(window["entries"] as Uint8Array)) {
+        for (const entry of decodeResolvedPutCounters(window["entries"] as Uint8Array)) {
           if (entry.id > last) {
             addProblem(
               `${title}: counter ${entry.counter} of ${client} is message ${entry.id}, but the newest is ${last}`,

@@ -1,7 +1,7 @@
 /** Converts requests of clients to operations of the store, and the store's responses to messages. Pure. */
 import type { InvalidPubsubMessage } from "../../wire/decode_message.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/message_limits.ts";
-import { type PutValues, readPutHead, readPutValues } from "../../wire/put_frame.ts";
+import { type PutFrameValues, readPutFrameStart, readPutFrameValues } from "../../wire/put_frame.ts";
 import type { PubsubHeaders, PubsubMessage, PubsubMessageOf } from "../../wire/pubsub_messages.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../../status_message.ts";
 import { toMessageIdRanges } from "../decisions/decide_put.ts";
@@ -20,22 +20,22 @@ export function isClientRequestMessage(message: PubsubMessage | InvalidPubsubMes
 }
 
 /** The part of a request that is needed to make its response. */
-export type AnsweredRequest = Pick<ClientRequestMessage, "name" | "headers">;
+export type RequestPartForResponse = Pick<ClientRequestMessage, "name" | "headers">;
 
-/** Stands for every put that `decodeUsualPut` has decoded. Such a put has headers, but no epoch header. */
-export const usualPutRequest: AnsweredRequest = { name: "PUT", headers: {} };
+/** Stands for every put that `decodeSingleMessagePut` has decoded. Such a put has headers, but no epoch header. */
+export const singleMessagePutRequest: RequestPartForResponse = { name: "PUT", headers: {} };
 
 /**
  * Decodes a put of one message in a session. Returns null for any other request, which must be decoded as a message
  * first.
  */
-export function decodeUsualPut(
+export function decodeSingleMessagePut(
   [frame, ...others]: readonly Uint8Array[],
   { ticket, epoch }: { readonly ticket: number; readonly epoch: number },
 ): PutOperation | null {
-  const head = others.length === 0 ? readPutHead(frame) : null;
+  const head = others.length === 0 ? readPutFrameStart(frame) : null;
   if (frame === undefined || head === null) return null;
-  const put: PutOperation & PutValues = {
+  const put: PutOperation & PutFrameValues = {
     kind: "put",
     ticket,
     topic: head.topic,
@@ -50,7 +50,7 @@ export function decodeUsualPut(
     msgId: null,
     bodies: [],
   };
-  return readPutValues(frame, head, put) ? put : null;
+  return readPutFrameValues(frame, head, put) ? put : null;
 }
 
 /**
@@ -106,9 +106,9 @@ export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch,
 }
 
 /** Converts the store's response to a message. The message has an `epoch` header if the client sent another epoch. */
-export function statusOfStoreResponse(
+export function storeResponseToStatusMessage(
   server: string,
-  message: AnsweredRequest,
+  message: RequestPartForResponse,
   response: StoreResponse,
   epoch: number,
 ): ResponseStatusMessage {

@@ -5,7 +5,7 @@
 import { ByteReader, ByteWriter } from "../../../base/wire/bytes.ts";
 
 /** The frames of one request or response. Sender and receiver agree on the meaning of `kind`. */
-export interface TicketFrames {
+export interface NumberedFrames {
   /** The server's number of the request, from 0 to 2^31 - 1. */
   readonly ticket: number;
   readonly kind: number;
@@ -29,7 +29,7 @@ export class FrameBatch {
     return this.#writer.length;
   }
 
-  add({ ticket, kind, epoch, frames }: TicketFrames): void {
+  add({ ticket, kind, epoch, frames }: NumberedFrames): void {
     const writer = this.#writer;
     this.#count++;
     writer.i32(ticket);
@@ -58,7 +58,7 @@ export class FrameBatch {
 }
 
 /** Yields the entries of a batch in order; their frames are views of `piece`. */
-export function* unpackFrameBatch(piece: Uint8Array): Generator<TicketFrames, void, void> {
+export function* unpackFrameBatch(piece: Uint8Array): Generator<NumberedFrames, void, void> {
   const reader = new ByteReader(piece);
   while (reader.remaining > 0) {
     const ticket = reader.i32();

@@ -9,14 +9,14 @@ import type { MessageIdRange } from "../../wire/field_types.ts";
 import { type StatusCode, statusCodes } from "../../wire/status_codes.ts";
 import { makeStatusMessage } from "../../status_message.ts";
 import {
-  type AnsweredRequest,
-  decodeUsualPut,
+  decodeSingleMessagePut,
   isClientRequestMessage,
-  statusOfStoreResponse,
+  type RequestPartForResponse,
+  singleMessagePutRequest,
+  storeResponseToStatusMessage,
   toStoreOperation,
-  usualPutRequest,
 } from "./client_request.ts";
-import { FrameBatch, type TicketFrames, unpackFrameBatch } from "./frame_batch.ts";
+import { FrameBatch, type NumberedFrames, unpackFrameBatch } from "./frame_batch.ts";
 import type { StoreOperation, StoreResponse } from "../operations/store_operations.ts";
 import { responsePieceBytes, transactionBytesMax } from "../limits/topic_store_limits.ts";
 import { storeRequestKinds } from "./topic_store_messages.ts";
@@ -26,7 +26,7 @@ export class ThreadRequests {
   readonly #onPiece: (bytes: Uint8Array, batches: number) => void;
   readonly #responses = new FrameBatch();
   /** Requests without a response by ticket, with the epoch in which the server owns the topic. */
-  readonly #requests = new Map<number, { readonly request: AnsweredRequest; readonly epoch: number }>();
+  readonly #requests = new Map<number, { readonly request: RequestPartForResponse; readonly epoch: number }>();
   respondedTickets: number[] = [];
 
   /** Calls `onPiece` with packed responses, and the number of batches that are finished with them. */
@@ -62,10 +62,10 @@ export class ThreadRequests {
   }
 
   /** Decodes a request. Refuses an invalid request, and then returns null. */
-  #decode({ ticket, kind, epoch, frames }: TicketFrames): StoreOperation | null {
-    const put = decodeUsualPut(frames, { ticket, epoch });
+  #decode({ ticket, kind, epoch, frames }: NumberedFrames): StoreOperation | null {
+    const put = decodeSingleMessagePut(frames, { ticket, epoch });
     if (put !== null) {
-      this.#requests.set(ticket, { request: usualPutRequest, epoch });
+      this.#requests.set(ticket, { request: singleMessagePutRequest, epoch });
       return put;
     }
     const message = decodePubsubMessage(frames);
@@ -87,10 +87,10 @@ export class ThreadRequests {
     if (known === undefined) throw new Error(`a response to the unknown request ${response.ticket}`);
     this.#requests.delete(response.ticket);
     const { request, epoch } = known;
-    const ids = request === usualPutRequest ? onlyIdsOf(response) : null;
+    const ids = request === singleMessagePutRequest ? onlyIdsOf(response) : null;
     if (ids !== null) return void this.#respond(response.ticket, "OK", [encodePutResponse(this.#server, ids)]);
     try {
-      const status = statusOfStoreResponse(this.#server, request, response, epoch);
+      const status = storeResponseToStatusMessage(this.#server, request, response, epoch);
       this.#respond(response.ticket, response.code, encodePubsubMessage(status));
     } catch (error) {
       // The cause is a bug, or content from another server that no message can carry. Only this request fails.

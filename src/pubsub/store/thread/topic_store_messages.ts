@@ -1,7 +1,7 @@
 /** The messages between a topic store and its storage thread: calls, requests of clients, and events. */
 import type { ErrorCode } from "../../../base/errors.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
-import type { RunMethods } from "../../../base/support/steps.ts";
+import type { RunStepMethods } from "../../../base/support/steps.ts";
 import type { TopicTransfer } from "../transfer/topic_transfer.ts";
 import type { TopicMaintenance } from "../engine/topic_maintenance.ts";
 
@@ -33,8 +33,8 @@ const maintenanceCalls = ["show", "forgetClient", "repair"] as const;
 export const topicStoreCalls = [...transferCalls, ...maintenanceCalls, "statistics", "whyNotStored"] as const;
 
 export type TopicStoreCalls =
-  & RunMethods<Pick<TopicTransfer, typeof transferCalls[number]>>
-  & RunMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
+  & RunStepMethods<Pick<TopicTransfer, typeof transferCalls[number]>>
+  & RunStepMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
   & {
     statistics: () => TopicStoreStatistics;
     /** Returns why no message can be stored now, or null. Stores nothing. */

@@ -1,7 +1,7 @@
 /**
  * Serves a topic store in its thread. Executes the calls and the batches of the server in order, one after the other.
  */
-import { StoragePort, type StoragePortOptions } from "../../../base/storage/storage_thread.ts";
+import { StorageThreadCallRunner, type StorageThreadCallRunnerOptions } from "../../../base/storage/storage_thread.ts";
 import type { TopicExportStep } from "../transfer/export_topic.ts";
 import {
   type TopicStoreCalls,
@@ -10,7 +10,7 @@ import {
   type TopicThreadCalls,
 } from "./topic_store_messages.ts";
 
-export type TopicStorePort = StoragePort<TopicThreadCalls, TopicStoreEvent>;
+export type TopicStorePort = StorageThreadCallRunner<TopicThreadCalls, TopicStoreEvent>;
 
 /** A topic store in its thread. A store in files returns results; a store in a database returns promises. */
 export interface ServedTopicStore {
@@ -25,9 +25,11 @@ export interface ServedTopicStore {
   close(): void | Promise<void>;
 }
 
-export interface TopicStorePortOptions
-  extends
-    Pick<StoragePortOptions<TopicThreadCalls>, "requests" | "parent" | "errorOf" | "isRefusal" | "answerWhileBusy"> {
+export interface TopicStorePortOptions extends
+  Pick<
+    StorageThreadCallRunnerOptions<TopicThreadCalls>,
+    "requests" | "parent" | "errorOf" | "isRefusal" | "answerWhileBusy"
+  > {
   /** Opens the store. The port is not used before `open` has returned. */
   readonly open: (port: TopicStorePort, opening: object) => ServedTopicStore | Promise<ServedTopicStore>;
 }
@@ -47,7 +49,7 @@ export function serveTopicStorePort({ open, ...options }: TopicStorePortOptions)
     close: () => store.close(),
     ...Object.fromEntries(topicStoreCalls.map((name) => [name, (...values: unknown[]) => store.call(name, values)])),
   };
-  const port: TopicStorePort = new StoragePort({
+  const port: TopicStorePort = new StorageThreadCallRunner({
     ...options,
     calls: calls as unknown as TopicThreadCalls,
     after: (method) => {

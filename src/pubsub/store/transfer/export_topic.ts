@@ -4,10 +4,10 @@
  * the seal.
  */
 import { createHash } from "node:crypto";
-import { TopicDataWriter, type TopicRecord, windowRecordEntriesMax } from "../../wire/topic_records.ts";
+import { publisherWindowRecordEntriesMax, TopicDataWriter, type TopicRecord } from "../../wire/topic_records.ts";
 import { transferPieceBytes } from "../limits/topic_store_limits.ts";
-import type { Steps } from "../../../base/support/steps.ts";
-import { withLoadedData } from "../rows/loaded_data.ts";
+import type { StepGenerator } from "../../../base/support/steps.ts";
+import { runWithLoadedData } from "../rows/loaded_data.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import type { MessageReader, TopicRows } from "../rows/topic_rows.ts";
 
@@ -34,13 +34,13 @@ export interface TopicExportStep {
  * Yields pieces of about 1 MiB and returns the SHA-256 of all pieces in hexadecimal. All changes must be in the
  * database at each step. Throws DamageError if data is damaged or missing.
  */
-export function* exportTopic(rows: TopicRows, topic: ExportedTopic): Steps<string, TopicExportStep> {
+export function* exportTopic(rows: TopicRows, topic: ExportedTopic): StepGenerator<string, TopicExportStep> {
   const stream = new PieceStream();
   const { writer } = stream;
   const { messages } = topic;
   for (let last = -1;;) {
     const after = last;
-    const next = yield* withLoadedData(rows, () => messages.rowsAfter(after));
+    const next = yield* runWithLoadedData(rows, () => messages.rowsAfter(after));
     for (const row of next) {
       checkMissing(topic, last, row.previous);
       ({ last } = row);
@@ -54,7 +54,7 @@ export function* exportTopic(rows: TopicRows, topic: ExportedTopic): Steps<strin
     if (topic.isSealed()) break;
     yield { piece: stream.takePiece(), isCaughtUp: true };
   }
-  const first = yield* withLoadedData(rows, () => messages.firstStored());
+  const first = yield* runWithLoadedData(rows, () => messages.firstStored());
   const record = topic.record();
   writer.writeTopic({ ...record, first: first ?? record.last + 1 });
   stream.records++;
@@ -67,27 +67,31 @@ export function* exportTopic(rows: TopicRows, topic: ExportedTopic): Steps<strin
   return stream.hashHex();
 }
 
-function clientsAfter(rows: TopicRows, { id }: ExportedTopic, name: string | null): Steps<TopicClient[]> {
-  return withLoadedData(rows, () => rows.clients.clientsAfter(id, name));
+function clientsAfter(rows: TopicRows, { id }: ExportedTopic, name: string | null): StepGenerator<TopicClient[]> {
+  return runWithLoadedData(rows, () => rows.clients.clientsAfter(id, name));
 }
 
-function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient): Steps<void, TopicExportStep> {
+function* exportClient(
+  rows: TopicRows,
+  stream: PieceStream,
+  client: TopicClient,
+): StepGenerator<void, TopicExportStep> {
   const { writer } = stream;
-  const windows = yield* withLoadedData(rows, () => rows.clients.readWindows(client));
+  const windows = yield* runWithLoadedData(rows, () => rows.clients.readWindows(client));
   writer.writeClient(client);
   stream.records++;
   for (const window of [...windows.values()].sort((a, b) => a.session - b.session)) {
     const { session, key, firstUnacked } = window;
     const all = window.entries();
-    for (let at = 0; at === 0 || at < all.length; at += windowRecordEntriesMax) {
-      writer.writeWindow({ session, key, firstUnacked, entries: all.slice(at, at + windowRecordEntriesMax) });
+    for (let at = 0; at === 0 || at < all.length; at += publisherWindowRecordEntriesMax) {
+      writer.writeWindow({ session, key, firstUnacked, entries: all.slice(at, at + publisherWindowRecordEntriesMax) });
       stream.records++;
       yield* stream.takeFullPieces();
     }
   }
-  const keys = yield* withLoadedData(rows, () => rows.clients.readKeys(client));
-  for (let at = 0; at < keys.length; at += windowRecordEntriesMax) {
-    writer.writeKeys(keys.slice(at, at + windowRecordEntriesMax));
+  const keys = yield* runWithLoadedData(rows, () => rows.clients.readKeys(client));
+  for (let at = 0; at < keys.length; at += publisherWindowRecordEntriesMax) {
+    writer.writeKeys(keys.slice(at, at + publisherWindowRecordEntriesMax));
     stream.records++;
   }
   yield* stream.takeFullPieces();
@@ -106,7 +110,7 @@ class PieceStream {
   readonly #hash = createHash("sha256");
 
   /** Yields the buffer if it has the size of a piece. Yields several pieces if it has a long record. */
-  *takeFullPieces(): Steps<void, TopicExportStep> {
+  *takeFullPieces(): StepGenerator<void, TopicExportStep> {
     if (this.writer.byteLength < transferPieceBytes) return;
     const all = this.takePiece() as Uint8Array;
     if (all.byteLength < 2 * transferPieceBytes) {

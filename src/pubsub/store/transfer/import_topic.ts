@@ -14,14 +14,14 @@ import {
 } from "../../wire/topic_records.ts";
 import { encodeStoredName } from "../rows/topic_client.ts";
 import { logRowBytesMax, logRowMessagesMax } from "../limits/topic_store_limits.ts";
-import type { ContentName } from "../operations/owned_store.ts";
-import { awaitAnswer, type Steps } from "../../../base/support/steps.ts";
+import type { TopicContentId } from "../operations/owned_store.ts";
+import { awaitAnswer, type StepGenerator } from "../../../base/support/steps.ts";
 import { RowsUnavailable } from "../rows/loaded_data.ts";
 import { emptyTopicChange, type ReceivedTopicNumbers, type TopicChange, type TopicRows } from "../rows/topic_rows.ts";
 
 export class TopicImport {
   readonly name: string;
-  readonly content: ContentName;
+  readonly content: TopicContentId;
   readonly #rows: TopicRows;
   readonly #reader = new TopicDataReader();
   readonly #hash = createHash("sha256");
@@ -48,7 +48,7 @@ export class TopicImport {
   #rowFirst = 0;
   #rowLast = 0;
 
-  constructor(rows: TopicRows, name: string, content: ContentName) {
+  constructor(rows: TopicRows, name: string, content: TopicContentId) {
     this.#rows = rows;
     this.name = name;
     this.content = content;
@@ -56,7 +56,7 @@ export class TopicImport {
   }
 
   /** Imports one piece durably. Throws BAD_DATA or PROTOCOL for invalid data. */
-  *importPiece(piece: Uint8Array): Steps {
+  *importPiece(piece: Uint8Array): StepGenerator {
     this.#hash.update(piece);
     if (this.topicId === 0) {
       const { incarnation, baseOffset, epoch, owner } = this.content;
@@ -75,7 +75,7 @@ export class TopicImport {
    * Checks the import after its last piece. Throws BAD_DATA if data is missing, the SHA-256 differs, or the rows are no
    * longer in the store.
    */
-  *checkComplete(hash: string): Steps {
+  *checkComplete(hash: string): StepGenerator {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#importError(`its hash is ${found}, but the sender's is ${hash}`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#importError("its end is missing");
@@ -96,7 +96,7 @@ export class TopicImport {
     return { last: this.#last, gone, stored, ...counts };
   }
 
-  *#commit(): Steps {
+  *#commit(): StepGenerator {
     const [lost] = yield* awaitAnswer(this.#rows.commit([this.#change]));
     this.#change = emptyTopicChange(this.topicId);
     if (lost !== undefined) {
@@ -207,7 +207,7 @@ export class TopicImport {
    * Deletes messages that the sender deleted after it had sent them. A subscriber that skipped these messages at the
    * sender must not receive them here after newer messages.
    */
-  *#deleteBelow(first: number): Steps {
+  *#deleteBelow(first: number): StepGenerator {
     if (this.#first >= first) return;
     yield* this.#commit();
     this.#bytes -= yield* awaitAnswer(this.#rows.copies.deleteBelow(this.topicId, first));

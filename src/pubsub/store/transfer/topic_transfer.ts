@@ -7,24 +7,24 @@
 import { BatonError, errorMessage } from "../../../base/errors.ts";
 import { exportTopic, type TopicExportStep } from "./export_topic.ts";
 import { TopicImport } from "./import_topic.ts";
-import type { ContentName, StagedCopy, TopicCopies, TopicCopy } from "../operations/owned_store.ts";
+import type { StagedCopy, TopicContentId, TopicCopies, TopicCopy } from "../operations/owned_store.ts";
 import type { StoreEngine } from "../engine/store_engine.ts";
 import { concurrentExportsMax, concurrentImportsMax } from "../limits/topic_store_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
-import type { TopicTable } from "../engine/topic_table.ts";
-import { type Answer, awaitAnswer, type Steps } from "../../../base/support/steps.ts";
+import type { ServedTopics } from "../engine/topic_table.ts";
+import { awaitAnswer, type StepGenerator, type ValueOrPromise } from "../../../base/support/steps.ts";
 import type { TopicCopyRows, TopicRows } from "../rows/topic_rows.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 
 export class TopicTransfer {
   readonly #rows: TopicRows;
   readonly #engine: StoreEngine;
-  readonly #topics: TopicTable;
+  readonly #topics: ServedTopics;
   readonly #copies: TopicCopyRows;
   readonly #imports = new Map<number, TopicImport>();
   readonly #exports = new Map<
     number,
-    { readonly of: StoredTopic; readonly epoch: number; readonly steps: Steps<string, TopicExportStep> }
+    { readonly of: StoredTopic; readonly epoch: number; readonly steps: StepGenerator<string, TopicExportStep> }
   >();
   #nextTransfer: number;
   #raisedAtCommit = -1;
@@ -39,17 +39,17 @@ export class TopicTransfer {
   }
 
   /** Drops imports that a restart or a full disk has interrupted. Their senders start again. */
-  *dropIncomplete(): Steps {
+  *dropIncomplete(): StepGenerator {
     // Imports in progress are kept, because dropping their rows would lose messages of the topic.
     const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
     yield* awaitAnswer(this.#copies.discardArriving(inProgress));
   }
 
-  generation(server?: string): Steps<number> {
+  generation(server?: string): StepGenerator<number> {
     return awaitAnswer(this.#copies.generation(server));
   }
 
-  *raiseGeneration(above = 0): Steps<number | null> {
+  *raiseGeneration(above = 0): StepGenerator<number | null> {
     if (this.#rows.commits === this.#raisedAtCommit && above === 0) return null;
     const generation = Math.max(yield* this.#storedGeneration(above > 0), above) + 1;
     yield* awaitAnswer(this.#copies.setGeneration(generation));
@@ -61,7 +61,7 @@ export class TopicTransfer {
    * Returns the stored generation. With `isKnown`, a damaged generation counts as 0, because the caller knows the
    * recorded generation.
    */
-  *#storedGeneration(isKnown: boolean): Steps<number> {
+  *#storedGeneration(isKnown: boolean): StepGenerator<number> {
     try {
       return yield* this.generation();
     } catch (error) {
@@ -70,15 +70,15 @@ export class TopicTransfer {
     }
   }
 
-  isEmpty(): Steps<boolean> {
+  isEmpty(): StepGenerator<boolean> {
     return awaitAnswer(this.#copies.isEmpty());
   }
 
-  topics(): Steps<string[]> {
+  topics(): StepGenerator<string[]> {
     return awaitAnswer(this.#copies.names());
   }
 
-  *copiesOf(name: string): Steps<TopicCopies> {
+  *copiesOf(name: string): StepGenerator<TopicCopies> {
     const here = this.#topics.get(name);
     const staged = yield* awaitAnswer(this.#copies.staged(name));
     return {
@@ -90,7 +90,7 @@ export class TopicTransfer {
     };
   }
 
-  *create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): Steps {
+  *create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): StepGenerator {
     const here = this.#topics.get(name);
     if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
     if (
@@ -110,7 +110,7 @@ export class TopicTransfer {
   }
 
   /** Ends all operations on the topic in this epoch, even admitted operations. */
-  *seal(name: string, epoch: number, to: string): Steps {
+  *seal(name: string, epoch: number, to: string): StepGenerator {
     const topic = this.#requireTopic(name, epoch);
     if (topic.sealedFor === to) return;
     if (topic.sealedFor !== null) {
@@ -124,7 +124,7 @@ export class TopicTransfer {
   }
 
   /** Opens a sealed or staged copy. `incarnation` comes from the topic's node; only a shared store compares it. */
-  *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): Steps {
+  *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): StepGenerator {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
     if (here !== null && here.epoch >= epoch) {
@@ -148,7 +148,7 @@ export class TopicTransfer {
   }
 
   /** Opens a topic of a shared store at this epoch. Any server that had opened the topic loses it. */
-  *#takeOver(name: string, epoch: number, incarnation: string | null): Steps {
+  *#takeOver(name: string, epoch: number, incarnation: string | null): StepGenerator {
     const here = this.#topics.get(name);
     if (here !== null) yield* this.release(name);
     else this.#topics.requireRoomFor(name);
@@ -159,7 +159,7 @@ export class TopicTransfer {
   }
 
   /** Drops a topic of a shared store from memory. The rows stay for the server that opens the topic next. */
-  *release(name: string): Steps {
+  *release(name: string): StepGenerator {
     yield* this.#engine.writePending();
     const here = this.#topics.get(name);
     if (here === null) return;
@@ -167,14 +167,14 @@ export class TopicTransfer {
     yield* this.#engine.wakeHeldGets(here);
   }
 
-  *releaseAll(): Steps {
+  *releaseAll(): StepGenerator {
     for (const { name } of [...this.#topics.all()]) yield* this.release(name);
   }
 
   /**
    * Drops a copy with a lower epoch. In a shared store, `incarnation` names content that this server has not opened.
    */
-  *drop(name: string, epoch: number, incarnation: string | null = null): Steps {
+  *drop(name: string, epoch: number, incarnation: string | null = null): StepGenerator {
     const here = this.#topics.get(name);
     if (here === null && incarnation !== null) {
       return yield* awaitAnswer(this.#copies.dropUnopened(name, incarnation, epoch));
@@ -190,7 +190,7 @@ export class TopicTransfer {
    * Starts new message ids after `baseOffset`, because a restore may have lost messages with ids up to `baseOffset`.
    * Moves each subscriber that had all stored messages to the end, because this subscriber has missed nothing.
    */
-  *raiseBaseOffset(name: string, baseOffset: number): Steps {
+  *raiseBaseOffset(name: string, baseOffset: number): StepGenerator {
     const topic = this.#topics.get(name);
     if (topic === null) throw missingError(name, "");
     if (topic.baseOffset >= baseOffset) return;
@@ -202,13 +202,13 @@ export class TopicTransfer {
     yield* this.#topics.load(id);
   }
 
-  *discard(name: string, { incarnation, owner, epoch }: StagedCopy): Steps {
+  *discard(name: string, { incarnation, owner, epoch }: StagedCopy): StepGenerator {
     const staged = yield* awaitAnswer(this.#copies.staged(name));
     const isSame = staged?.incarnation === incarnation && staged.owner === owner && staged.epoch === epoch;
     if (isSame) yield* awaitAnswer(this.#copies.discard(staged.id));
   }
 
-  *setAside(name: string): Steps {
+  *setAside(name: string): StepGenerator {
     const here = this.#topics.get(name);
     if (here === null) return;
     yield* this.#engine.writePending();
@@ -237,7 +237,7 @@ export class TopicTransfer {
   }
 
   /** Returns the next piece, or at the end the hash of all pieces. Throws if the topic's epoch has changed. */
-  *exportNext(transfer: number): Steps<TopicExportStep & { hash: string | null }> {
+  *exportNext(transfer: number): StepGenerator<TopicExportStep & { hash: string | null }> {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
     const { of, epoch, steps } = found;
@@ -261,7 +261,7 @@ export class TopicTransfer {
   }
 
   /** Starts an import of content that another server has sealed. Returns the id of the import. */
-  *importBegin(name: string, content: ContentName): Steps<number> {
+  *importBegin(name: string, content: TopicContentId): StepGenerator<number> {
     const staged = yield* awaitAnswer(this.#copies.staged(name));
     if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
       throw newerError(name, content, staged.epoch);
@@ -276,7 +276,7 @@ export class TopicTransfer {
    * Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, or STORE_FULL if the piece does not fit. Each of
    * these errors ends the import.
    */
-  *importPiece(transfer: number, piece: Uint8Array): Steps {
+  *importPiece(transfer: number, piece: Uint8Array): StepGenerator {
     const { disk } = this.#engine;
     yield* this.#changeImport(transfer, (received) => {
       disk.beginBatch();
@@ -287,12 +287,12 @@ export class TopicTransfer {
   }
 
   /** Ends an import after its last piece. Checks the SHA-256 and stages the topic in place of any staged copy. */
-  *importDone(transfer: number, hash: string): Steps {
+  *importDone(transfer: number, hash: string): StepGenerator {
     yield* this.#changeImport(transfer, (received) => this.#stage(received, hash));
     this.#imports.delete(transfer);
   }
 
-  *#stage(received: TopicImport, hash: string): Steps {
+  *#stage(received: TopicImport, hash: string): StepGenerator {
     yield* received.checkComplete(hash);
     const replaced = yield* awaitAnswer(this.#copies.staged(received.name));
     if (this.#rows.isShared && replaced !== null && replaced.incarnation === received.content.incarnation) {
@@ -305,13 +305,13 @@ export class TopicTransfer {
     yield* awaitAnswer(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
   }
 
-  *importEnd(transfer: number): Steps {
+  *importEnd(transfer: number): StepGenerator {
     const received = this.#imports.get(transfer);
     this.#imports.delete(transfer);
     if (received !== undefined && received.topicId > 0) yield* awaitAnswer(this.#copies.discard(received.topicId));
   }
 
-  *#reopen(topic: StoredTopic, epoch: number): Steps {
+  *#reopen(topic: StoredTopic, epoch: number): StepGenerator {
     topic.epoch = epoch;
     topic.sealedFor = null;
     this.#topics.noteCommitted(topic);
@@ -323,7 +323,7 @@ export class TopicTransfer {
    * Waits for a change of a topic's row. If the change fails in a shared store, drops the topic from memory, because
    * memory and row may differ.
    */
-  *#changeRow(topic: StoredTopic | null, change: Answer<void>): Steps {
+  *#changeRow(topic: StoredTopic | null, change: ValueOrPromise<void>): StepGenerator {
     try {
       yield* awaitAnswer(change);
     } catch (error) {
@@ -332,7 +332,7 @@ export class TopicTransfer {
     }
   }
 
-  *#changeImport(transfer: number, work: (received: TopicImport) => Steps): Steps {
+  *#changeImport(transfer: number, work: (received: TopicImport) => StepGenerator): StepGenerator {
     const received = this.#imports.get(transfer);
     if (received === undefined) throw new BatonError("NOT_HELD", `Import ${transfer} has ended`);
     try {
@@ -356,7 +356,7 @@ const quote = (name: string) => JSON.stringify(name);
 const describeState = ({ incarnation, epoch, sealedFor }: StoredTopic) =>
   `${incarnation} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quote(sealedFor)},`}`;
 const staleError = (message: string) => new BatonError("STALE_TOKEN", message);
-const newerError = (name: string, { epoch }: ContentName, staged: number) =>
+const newerError = (name: string, { epoch }: TopicContentId, staged: number) =>
   staleError(`Cannot receive topic ${quote(name)} of epoch ${epoch}: ${staged} is already staged`);
 const missingError = (name: string, where: string) =>
   new BatonError("NOT_HELD", `Topic ${quote(name)} is not on this server${where}`);

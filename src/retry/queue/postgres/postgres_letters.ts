@@ -3,13 +3,13 @@
  * has the role for `roleMs` on the clock of the database, and renews it while dead letters are pending.
  */
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
-import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, requireChangedRowsSql } from "../../../base/postgres/required_rows.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { textInRow } from "../message_row.ts";
 import type { LetterRows, MessageRow } from "../retry_rows.ts";
 import { forwardDelayMs } from "../retry_store_limits.ts";
-import { errorBytes, type PostgresQueue } from "./postgres_queue.ts";
-import { databaseNow } from "./postgres_queue_tables.ts";
+import { encodeErrorText, type PostgresQueue } from "./postgres_queue.ts";
+import { databaseNowSql } from "./postgres_queue_tables.ts";
 
 /** Duration of the role in ms. After a killed process, others wait for this time. */
 const roleMs = 15_000;
@@ -47,7 +47,7 @@ export class PostgresLetters implements LetterRows {
     const rows = await this.#queue.run("queue_letters_fresh", fresh, [this.#queue.id, max]);
     if (rows.length >= max) return rows;
     const failed = `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures > 0
-      AND r.delayed_until_ms NOT BETWEEN ${databaseNow} + 1 AND ${databaseNow} + $3 ORDER BY r.seq LIMIT $2`;
+      AND r.delayed_until_ms NOT BETWEEN ${databaseNowSql} + 1 AND ${databaseNowSql} + $3 ORDER BY r.seq LIMIT $2`;
     const values = [this.#queue.id, max - rows.length, forwardDelayMs.max];
     return [...rows, ...await this.#queue.run("queue_letters_failed", failed, values)];
   }
@@ -55,8 +55,8 @@ export class PostgresLetters implements LetterRows {
   async #takeRole(): Promise<boolean> {
     const nowMs = this.#clock.now();
     if (this.#renewedMs !== null && nowMs - this.#renewedMs < roleMs / 3) return true;
-    const text = `UPDATE SCHEMA.queue SET forwarder = $2, forwarder_end = ${databaseNow} + $3
-      WHERE id = $1 AND (forwarder = $2 OR forwarder_end < ${databaseNow}) RETURNING id`;
+    const text = `UPDATE SCHEMA.queue SET forwarder = $2, forwarder_end = ${databaseNowSql} + $3
+      WHERE id = $1 AND (forwarder = $2 OR forwarder_end < ${databaseNowSql}) RETURNING id`;
     const rows = await this.#queue.run("queue_forwarder", text, [this.#queue.id, this.#token, roleMs]);
     this.#cancelRenewal();
     this.#renewedMs = rows.length > 0 ? nowMs : null;
@@ -95,7 +95,7 @@ export class PostgresLetters implements LetterRows {
     const text = `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 FOR UPDATE),
       marked AS (UPDATE SCHEMA.retry r SET forwarding = 2, forward_offset = $3 FROM w
         WHERE r.queue = $1 AND r.seq = w.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${mustChangeRowsSql("retry", countRowsSql("marked"), countRowsSql("w"))}`;
+      SELECT 1 AS done WHERE ${requireChangedRowsSql("retry", countRowsSql("marked"), countRowsSql("w"))}`;
     await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
   }
 
@@ -103,14 +103,14 @@ export class PostgresLetters implements LetterRows {
   async markForwarded(seq: number, _nowMs: number, isMarked = true): Promise<void> {
     const text =
       `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 FOR UPDATE),
-      sent AS (UPDATE SCHEMA.retry r SET forwarding = 3, rev = r.rev + 1, ended_ms = ${databaseNow}, bytes = 0,
+      sent AS (UPDATE SCHEMA.retry r SET forwarding = 3, rev = r.rev + 1, ended_ms = ${databaseNowSql}, bytes = 0,
         failures = 0, forward_error = NULL FROM w WHERE r.queue = $1 AND r.seq = w.seq RETURNING r.seq),
       works AS (UPDATE SCHEMA.queue SET forward_error = NULL WHERE id = $1 AND forward_error IS NOT NULL
         AND EXISTS (SELECT 1 FROM sent)),
       bodies AS (SELECT b.seq FROM SCHEMA.retry_body b, sent WHERE b.queue = $1 AND b.seq = sent.seq),
       gone AS (DELETE FROM SCHEMA.retry_body b USING sent WHERE b.queue = $1 AND b.seq = sent.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${mustChangeRowsSql("retry", countRowsSql("sent"), countRowsSql("w"))}
-      AND ${mustChangeRowsSql("retry_body", countRowsSql("gone"), countRowsSql("bodies"))}`;
+      SELECT 1 AS done WHERE ${requireChangedRowsSql("retry", countRowsSql("sent"), countRowsSql("w"))}
+      AND ${requireChangedRowsSql("retry_body", countRowsSql("gone"), countRowsSql("bodies"))}`;
     await this.#queue.run("queue_forwarded", text, [this.#queue.id, seq, isMarked ? 2 : 1]);
   }
 
@@ -123,14 +123,14 @@ export class PostgresLetters implements LetterRows {
   async recordForwardFailure(seq: number | null, error: string): Promise<void> {
     if (seq === null) {
       const text = "UPDATE SCHEMA.queue SET forward_error = $2 WHERE id = $1 AND forward_error IS DISTINCT FROM $2";
-      await this.#queue.run("queue_sink_failed", text, [this.#queue.id, errorBytes(error)]);
+      await this.#queue.run("queue_sink_failed", text, [this.#queue.id, encodeErrorText(error)]);
       return;
     }
     const text =
       `WITH works AS (UPDATE SCHEMA.queue SET forward_error = NULL WHERE id = $1 AND forward_error IS NOT NULL)
       UPDATE SCHEMA.retry r SET failures = r.failures + 1, forward_error = $3,
-      delayed_until_ms = ${databaseNow} + ${delayAfter("r.failures")} WHERE ${pending} AND r.seq = $2`;
-    await this.#queue.run("queue_letter_failed", text, [this.#queue.id, seq, errorBytes(error)]);
+      delayed_until_ms = ${databaseNowSql} + ${delayAfter("r.failures")} WHERE ${pending} AND r.seq = $2`;
+    await this.#queue.run("queue_letter_failed", text, [this.#queue.id, seq, encodeErrorText(error)]);
   }
 
   errorOf(row: MessageRow): string | null {

@@ -1,17 +1,17 @@
 /** Reads and writes the rows of messages in PostgreSQL, and values of the whole queue. */
 import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow, SqlParameter } from "../../../base/postgres/primary_connection.ts";
-import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, requireChangedRowsSql } from "../../../base/postgres/required_rows.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { CallBatcher } from "../../../base/support/gather.ts";
 import { type MessageState, messageStates } from "../message_life.ts";
 import { keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
-import type { FoundMessage, LifeChange, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
-import { changesMax } from "../retry_store_limits.ts";
+import type { FoundMessage, MessageLifeChange, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
+import { operatorChangesMax } from "../retry_store_limits.ts";
 import type { MessageConditions, MessageFilter } from "../store_methods.ts";
 import type { StateTotals } from "../stored_message.ts";
-import { contentCrc, errorBytes, type PostgresQueue, readContent } from "./postgres_queue.ts";
-import { databaseNow } from "./postgres_queue_tables.ts";
+import { contentCrc, encodeErrorText, type PostgresQueue, readContent } from "./postgres_queue.ts";
+import { databaseNowSql } from "./postgres_queue_tables.ts";
 
 /** Limits of one statement. */
 const acceptMessagesMax = 1024;
@@ -42,7 +42,7 @@ export class PostgresMessages implements MessageRows {
       sizeMax: acceptBytesMax,
       sizeOf: (rows) => rows.reduce((sum, { message: { body } }) => sum + body.byteLength, 0),
       work: async (groups) => {
-        const values = [queue.id, ...acceptValues(queue, groups.flat())];
+        const values = [queue.id, ...acceptStatementValues(queue, groups.flat())];
         const [row] = await queue.run("queue_accept", acceptText, values, { lane: "accepts" }).catch((error) => {
           if (error instanceof BatonError && error.code === "STORE_FULL") onFull();
           throw error;
@@ -105,7 +105,7 @@ export class PostgresMessages implements MessageRows {
     this.#added = { count: this.#added.count + rows.length, bytes: this.#added.bytes + bytes };
   }
 
-  async write(changes: readonly LifeChange[]): Promise<number> {
+  async write(changes: readonly MessageLifeChange[]): Promise<number> {
     return (await this.#queue.write(changes)).size;
   }
 
@@ -164,20 +164,20 @@ export class PostgresMessages implements MessageRows {
   /** Removes old messages. `beforeMs` is on the clock of this process. */
   async forget(beforeMs: number): Promise<number> {
     const keepMs = Math.max(0, Math.round(Date.now() - beforeMs));
-    const text = `WITH old AS (SELECT seq FROM SCHEMA.retry WHERE queue = $1 AND ended_ms < ${databaseNow} - $2
-        ORDER BY ended_ms LIMIT ${changesMax} FOR UPDATE SKIP LOCKED),
+    const text = `WITH old AS (SELECT seq FROM SCHEMA.retry WHERE queue = $1 AND ended_ms < ${databaseNowSql} - $2
+        ORDER BY ended_ms LIMIT ${operatorChangesMax} FOR UPDATE SKIP LOCKED),
       gone AS (DELETE FROM SCHEMA.retry WHERE queue = $1 AND seq = ANY (ARRAY(SELECT seq FROM old)) RETURNING state),
       ended AS (SELECT state, count(*) AS count FROM gone WHERE state <> 3 GROUP BY state),
       counted AS (INSERT INTO SCHEMA.retry_removed AS t SELECT $1, state, count FROM ended
         ON CONFLICT (queue, state) DO UPDATE SET count = t.count + excluded.count RETURNING 1)
       SELECT (SELECT count(*) FROM gone) AS count WHERE ${
-      mustChangeRowsSql("retry", countRowsSql("gone"), countRowsSql("old"))
-    } AND ${mustChangeRowsSql("retry_removed", countRowsSql("counted"), countRowsSql("ended"))}`;
+      requireChangedRowsSql("retry", countRowsSql("gone"), countRowsSql("old"))
+    } AND ${requireChangedRowsSql("retry_removed", countRowsSql("counted"), countRowsSql("ended"))}`;
     const [row] = await this.#queue.runOnce("queue_forget", text, [this.#queue.id, keepMs]);
     const removed = Number(row?.["count"]);
     // A batch makes an insertion repeatable after a lost reply. The repetition follows within seconds.
-    const old = `DELETE FROM SCHEMA.retry_batch WHERE queue = $1 AND at_ms < ${databaseNow} - 86400000`;
-    if (removed < changesMax) await this.#queue.runOnce("queue_forget_batches", old, [this.#queue.id]);
+    const old = `DELETE FROM SCHEMA.retry_batch WHERE queue = $1 AND at_ms < ${databaseNowSql} - 86400000`;
+    if (removed < operatorChangesMax) await this.#queue.runOnce("queue_forget_batches", old, [this.#queue.id]);
     return removed;
   }
 
@@ -206,7 +206,7 @@ export class PostgresMessages implements MessageRows {
  * Returns the arguments of `queue_accept` after the queue. Repetitions have the same token, so that messages are stored
  * once.
  */
-export function acceptValues(queue: PostgresQueue, rows: readonly DecidedRow[]): SqlParameter[] {
+export function acceptStatementValues(queue: PostgresQueue, rows: readonly DecidedRow[]): SqlParameter[] {
   const all = rows.map((row) => ({ ...row, head: Buffer.from(JSON.stringify(row.message.head)) }));
   const each = <T>(of: (one: (typeof all)[number]) => T) => all.map(of);
   return [
@@ -216,7 +216,7 @@ export function acceptValues(queue: PostgresQueue, rows: readonly DecidedRow[]):
     each(({ life }) => life.tries),
     each(({ life, nowMs }) => Math.round(life.nextAtMs - nowMs)),
     each(({ life }) => life.reason),
-    each(({ message: { tried } }) => errorBytes(tried?.error ?? null)),
+    each(({ message: { tried } }) => encodeErrorText(tried?.error ?? null)),
     each(({ life }) => queue.forwardingOf(life)),
     each(({ head, message: { body } }) => contentCrc(head, body)),
     each(({ head }) => head.byteLength),

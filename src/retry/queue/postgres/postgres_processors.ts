@@ -7,11 +7,11 @@ import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { changeAllRowsSql } from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { CallBatcher } from "../../../base/support/gather.ts";
-import type { FoundMessage, LifeChange, OwnClaim, ProcessorRows } from "../retry_rows.ts";
-import { changesMax, claimBytesMax } from "../retry_store_limits.ts";
-import type { ClaimOrder, RetryOrder } from "../store_methods.ts";
+import type { FoundMessage, MessageLifeChange, OwnClaim, ProcessorRows } from "../retry_rows.ts";
+import { claimBytesMax, operatorChangesMax } from "../retry_store_limits.ts";
+import type { ClaimRequest, RetryOrder } from "../store_methods.ts";
 import { type PostgresQueue, readContent } from "./postgres_queue.ts";
-import { databaseNow } from "./postgres_queue_tables.ts";
+import { databaseNowSql } from "./postgres_queue_tables.ts";
 
 /**
  * Time in ms from the end of a lease until its messages are taken back, because clocks differ, and a guard needs time
@@ -61,7 +61,7 @@ export class PostgresProcessors implements ProcessorRows {
   /** Registers this process. A repeated statement adds a row that no process renews; others remove it. */
   async register(): Promise<number> {
     const text =
-      `INSERT INTO SCHEMA.processor (queue, name, lease_end) VALUES ($1, $2, ${databaseNow} + $3) RETURNING id`;
+      `INSERT INTO SCHEMA.processor (queue, name, lease_end) VALUES ($1, $2, ${databaseNowSql} + $3) RETURNING id`;
     const values = [this.#queue.id, this.#options.processName, this.#options.leaseMs];
     const [row] = await this.#queue.run("queue_register", text, values, { ...lease, rowsMin: 1 });
     this.#known.clear();
@@ -74,8 +74,8 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   async renew(owner: number): Promise<boolean> {
-    const text = `UPDATE SCHEMA.processor SET lease_end = ${databaseNow} + $2 WHERE id = $1 AND NOT ended
-      RETURNING ${databaseNow} AS now_ms`;
+    const text = `UPDATE SCHEMA.processor SET lease_end = ${databaseNowSql} + $2 WHERE id = $1 AND NOT ended
+      RETURNING ${databaseNowSql} AS now_ms`;
     const [row] = await this.#queue.runOnce("queue_renew", text, [owner, this.#options.leaseMs], lease);
     this.#queue.noteTime(row);
     return row !== undefined;
@@ -83,7 +83,7 @@ export class PostgresProcessors implements ProcessorRows {
 
   async processorCount(): Promise<number> {
     const text = `SELECT count(*)::int AS count FROM SCHEMA.processor
-      WHERE queue = $1 AND NOT ended AND lease_end >= ${databaseNow}`;
+      WHERE queue = $1 AND NOT ended AND lease_end >= ${databaseNowSql}`;
     const [row] = await this.#queue.runOnce("queue_processors", text, [this.#queue.id], lease);
     return Number(row?.["count"] ?? 0);
   }
@@ -95,7 +95,7 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   async overdue(): Promise<number[]> {
-    const over = `(ended OR lease_end < ${databaseNow} - $2)`;
+    const over = `(ended OR lease_end < ${databaseNowSql} - $2)`;
     const looked = await this.#queue.runOnce(
       "queue_over",
       `SELECT id FROM SCHEMA.processor WHERE queue = $1 AND ${over}`,
@@ -113,8 +113,8 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   async inFlight(owners: readonly number[]): Promise<PostgresRow[]> {
-    const text =
-      `SELECT * FROM SCHEMA.retry WHERE owner = ANY ($1::bigint[]) AND state = 1 ORDER BY seq LIMIT ${changesMax}`;
+    const text = `SELECT * FROM SCHEMA.retry WHERE owner = ANY ($1::bigint[]) AND state = 1
+      ORDER BY seq LIMIT ${operatorChangesMax}`;
     return await this.#queue.run("queue_in_flight", text, [owners], lease);
   }
 
@@ -126,7 +126,7 @@ export class PostgresProcessors implements ProcessorRows {
 
   /** Claims messages. After OUTCOME_UNKNOWN, `unknown` returns the messages that were claimed. */
   async take(
-    { owner, max, order }: ClaimOrder,
+    { owner, max, order }: ClaimRequest,
     ageMs: number,
   ): Promise<{ readonly found: readonly FoundMessage[]; readonly nextMs: number | null } | null> {
     if (!this.#hasMore) {
@@ -149,7 +149,7 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   /** Writes damaged messages. After a failure they are given back, claimed again and found damaged again. */
-  async writeDamaged(changes: readonly LifeChange[]): Promise<void> {
+  async writeDamaged(changes: readonly MessageLifeChange[]): Promise<void> {
     await this.#queue.write(changes).catch(() => this.#isUnknown = true);
   }
 
@@ -244,6 +244,6 @@ const lookTexts = Object.fromEntries(
       EXISTS (SELECT 1 FROM SCHEMA.processor p WHERE p.id = $2 AND NOT p.ended) AS held, ${first} AS first_ms,
       (SELECT r.next_ms FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 0 ${order === "key" ? "AND r.turn " : ""}
         AND r.next_ms > n.now_ms ORDER BY r.next_ms, r.seq LIMIT 1) AS next_ms
-      FROM (SELECT ${databaseNow} AS now_ms OFFSET 0) n, SCHEMA.queue q WHERE q.id = $1`,
+      FROM (SELECT ${databaseNowSql} AS now_ms OFFSET 0) n, SCHEMA.queue q WHERE q.id = $1`,
   ]),
 ) as Readonly<Record<RetryOrder, string>>;

@@ -5,10 +5,10 @@
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
 import { type DatabaseAddress, describeDatabase } from "../../../base/postgres/database_address.ts";
-import { readDatabaseFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
+import { readDatabaseSafetyFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { insertSchemaName, requireSharedStore } from "../../../base/postgres/database_schema.ts";
-import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, requireChangedRowsSql } from "../../../base/postgres/required_rows.ts";
 import type {
   connectToPrimary,
   PostgresRow,
@@ -21,9 +21,9 @@ import type { Clock } from "../../../base/support/clock.ts";
 import { sleep } from "../../../base/support/deadline.ts";
 import type { MessageLife } from "../message_life.ts";
 import { stateNumbers } from "../message_row.ts";
-import type { LifeChange, MessageContent, MessageRow } from "../retry_rows.ts";
+import type { MessageContent, MessageLifeChange, MessageRow } from "../retry_rows.ts";
 import { errorCharsMax } from "../retry_store_limits.ts";
-import { databaseNow, postgresQueueTables } from "./postgres_queue_tables.ts";
+import { databaseNowSql, postgresQueueTables } from "./postgres_queue_tables.ts";
 import type { MessageHead } from "../stored_message.ts";
 
 export interface PostgresQueueOptions {
@@ -39,10 +39,10 @@ export interface PostgresQueueOptions {
 }
 
 /** Connections. There are several, so that a lease is renewed while another call takes long. */
-export type LaneName = "writes" | "claims" | "accepts" | "leases" | "trial" | "rest";
+export type PostgresQueueLaneName = "writes" | "claims" | "accepts" | "leases" | "trial" | "rest";
 
 interface QueueRunOptions {
-  readonly lane?: LaneName;
+  readonly lane?: PostgresQueueLaneName;
   /** Minimum number of rows that the statement must return. */
   readonly rowsMin?: number;
 }
@@ -56,10 +56,10 @@ export class PostgresQueue implements AsyncDisposable {
   readonly name: string;
   damages = 0;
   readonly #options: PostgresQueueOptions;
-  readonly #lanes = new Map<LaneName, DatabaseLane>();
+  readonly #lanes = new Map<PostgresQueueLaneName, DatabaseLane>();
   readonly #closing = new AbortController();
   readonly #warned = new Set<string>();
-  readonly #connected = new Set<LaneName>();
+  readonly #connected = new Set<PostgresQueueLaneName>();
   #reconnects = 0;
   #row: { readonly id: number; readonly key: string } | null = null;
   #storeId: string | null = null;
@@ -73,7 +73,7 @@ export class PostgresQueue implements AsyncDisposable {
 
   /** Connects and finds the queue. If there is none, creates it, or rejects with CONFIG if it must exist. */
   async open({ mustExist }: { readonly mustExist: boolean }): Promise<void> {
-    const find = `SELECT id, key, ${databaseNow} AS now_ms FROM SCHEMA.queue WHERE name = $1`;
+    const find = `SELECT id, key, ${databaseNowSql} AS now_ms FROM SCHEMA.queue WHERE name = $1`;
     let [row] = await this.runOnce("queue_find", find, [this.name], { deadlineMs: openMs });
     if (row === undefined && !mustExist) {
       const add = "INSERT INTO SCHEMA.queue (name, key) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
@@ -165,7 +165,7 @@ export class PostgresQueue implements AsyncDisposable {
    * Writes decided changes. Returns the messages that have their change, even from an earlier copy whose reply was
    * lost. Other messages were changed by another process. `mayBeWritten`: an earlier call may have written the changes.
    */
-  async write(changes: readonly LifeChange[], { mayBeWritten = false } = {}): Promise<Set<number>> {
+  async write(changes: readonly MessageLifeChange[], { mayBeWritten = false } = {}): Promise<Set<number>> {
     const written = new Set<number>();
     let isRepeated = mayBeWritten;
     for (let left = changes; left.length > 0;) {
@@ -183,8 +183,8 @@ export class PostgresQueue implements AsyncDisposable {
     return written;
   }
 
-  async #writeOnce(changes: readonly LifeChange[], onRepeat: () => void): Promise<number[]> {
-    const all = <T>(of: (change: LifeChange) => T) => changes.map(of);
+  async #writeOnce(changes: readonly MessageLifeChange[], onRepeat: () => void): Promise<number[]> {
+    const all = <T>(of: (change: MessageLifeChange) => T) => changes.map(of);
     const rows = await this.run("queue_write", writeText, [
       this.id,
       all(({ row }) => seqOf(row)),
@@ -194,7 +194,7 @@ export class PostgresQueue implements AsyncDisposable {
       all(({ next }) => next.crashes),
       all(({ next, nowMs }) => Math.round(next.nextAtMs - nowMs)),
       all(({ next }) => next.reason),
-      all(({ tried, damage }) => errorBytes(tried?.error ?? damage ?? null)),
+      all(({ tried, damage }) => encodeErrorText(tried?.error ?? damage ?? null)),
       all(({ tried, damage }) => tried !== undefined || damage !== undefined),
       all(({ next }) => this.forwardingOf(next)),
       all(({ redrive }) => redrive ?? null),
@@ -206,11 +206,11 @@ export class PostgresQueue implements AsyncDisposable {
    * Reads messages by a statement that also writes. Its commit waits for the standby, so that the standby has what was
    * read.
    */
-  async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
+  async #durableRows(changes: readonly MessageLifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
       "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY " +
       "($2::bigint[]) " +
-      `AND ${mustChangeRowsSql("queue", countRowsSql("durable"), "1")}`;
+      `AND ${requireChangedRowsSql("queue", countRowsSql("durable"), "1")}`;
     const rows = await this.run("queue_compare", text, [this.id, changes.map(({ row }) => seqOf(row))], {
       lane: "writes",
     });
@@ -236,7 +236,7 @@ export class PostgresQueue implements AsyncDisposable {
     return this.close();
   }
 
-  #lane(name: LaneName): DatabaseLane {
+  #lane(name: PostgresQueueLaneName): DatabaseLane {
     const { address, clock, connect } = this.#options;
     const lane = this.#lanes.get(name) ??
       new DatabaseLane({
@@ -252,7 +252,7 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /** Checks on each new connection that this is the same database, and what it can guarantee. */
-  async #check(connection: PrimaryConnection, lane: LaneName): Promise<void> {
+  async #check(connection: PrimaryConnection, lane: PostgresQueueLaneName): Promise<void> {
     const { address, requiresSync, onWarning } = this.#options;
     const { storeId } = await requireSharedStore(connection, address, postgresQueueTables);
     if (this.#storeId !== null && storeId !== this.#storeId) {
@@ -262,7 +262,7 @@ export class PostgresQueue implements AsyncDisposable {
     // Not counted for a trial, which closes its connection when it takes too long.
     if (this.#connected.has(lane) && lane !== "trial") this.#reconnects++;
     this.#connected.add(lane);
-    for (const sentence of requireSafeDatabase(address, await readDatabaseFacts(connection), { requiresSync })) {
+    for (const sentence of requireSafeDatabase(address, await readDatabaseSafetyFacts(connection), { requiresSync })) {
       if (this.#warned.has(sentence)) continue;
       this.#warned.add(sentence);
       onWarning?.(sentence);
@@ -276,14 +276,14 @@ const writeText = "SELECT seq FROM SCHEMA.queue_write($1, $2, $3, $4, $5, $6, $7
  * Returns whether a message may have a change of an earlier copy: its revision has increased, and its tries and crashes
  * show no other change.
  */
-function hasChange(row: PostgresRow | undefined, { row: { rev: before }, next }: LifeChange): boolean {
+function hasChange(row: PostgresRow | undefined, { row: { rev: before }, next }: MessageLifeChange): boolean {
   const rev = Number(before);
   if (row === undefined || Number(row["crashes"]) !== next.crashes) return false;
   const isSame = Number(row["state"]) === stateNumbers[next.state] && Number(row["tries"]) === next.tries;
   return Number(row["rev"]) === rev + 1 ? isSame : Number(row["rev"]) > rev && Number(row["tries"]) >= next.tries;
 }
 
-export function errorBytes(error: string | null): Buffer | null {
+export function encodeErrorText(error: string | null): Buffer | null {
   return error === null ? null : Buffer.from(error.slice(0, errorCharsMax));
 }
 

@@ -5,11 +5,11 @@
  * message has not changed since. Lock order: keys by their numbers, the queue, messages by their numbers. Times are
  * milliseconds of the database's wall clock. Keys and errors are bytes, because PostgreSQL text cannot contain U+0000.
  */
-import { mustHaveChangedRowsSql } from "../../../base/postgres/required_rows.ts";
+import { requireChangedRowsPlpgsql } from "../../../base/postgres/required_rows.ts";
 
 /** The time of the database in a statement, in ms. */
-export const databaseNow = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-const now = databaseNow;
+export const databaseNowSql = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+const now = databaseNowSql;
 
 const busyTable =
   "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0";
@@ -83,11 +83,11 @@ DECLARE start bigint; at_ms bigint; n int := cardinality(states); changed bigint
   INSERT INTO SCHEMA.retry_batch VALUES (q, batch, start, ${now}) ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     SELECT b.first_seq INTO start FROM SCHEMA.retry_batch b WHERE b.queue = q AND b.token = batch;
-    ${mustHaveChangedRowsSql("retry_batch", "1")}
+    ${requireChangedRowsPlpgsql("retry_batch", "1")}
     RETURN start;
   END IF;
   UPDATE SCHEMA.queue SET next_seq = start + n WHERE id = q;
-  ${mustHaveChangedRowsSql("queue", "1")}
+  ${requireChangedRowsPlpgsql("queue", "1")}
   at_ms := ${now};
   INSERT INTO SCHEMA.retry (queue, seq, state, key, turn, tries, crashes, fence, first_ms, since_ms, last_ms, next_ms,
       ended_ms, reason, error, forwarding, bytes)
@@ -97,13 +97,13 @@ DECLARE start bigint; at_ms bigint; n int := cardinality(states); changed bigint
       tried[i], 0, 0, at_ms, at_ms, CASE WHEN tried[i] > 0 THEN at_ms END, at_ms + delays[i],
       CASE WHEN states[i] < 2 OR states[i] = 3 THEN NULL ELSE at_ms END, reasons[i], errors[i], forwards[i], bodies[i]
     FROM generate_series(1, n) i;
-  ${mustHaveChangedRowsSql("retry", "n")}
+  ${requireChangedRowsPlpgsql("retry", "n")}
   INSERT INTO SCHEMA.retry_body SELECT q, start + c.i - 1, crcs[c.i], substring(content FROM c.place FOR heads[c.i]),
       substring(content FROM c.place + heads[c.i] FOR bodies[c.i])
     FROM (SELECT i, (1 + sum(heads[i] + bodies[i]) OVER (ORDER BY i) - heads[i] - bodies[i])::int AS place
       FROM generate_series(1, n) i) c
     WHERE states[c.i] < 2 OR states[c.i] = 3;
-  ${mustHaveChangedRowsSql("retry_body", "(SELECT count(*) FROM unnest(states) state WHERE state < 2 OR state = 3)")}
+  ${requireChangedRowsPlpgsql("retry_body", "(SELECT count(*) FROM unnest(states) state WHERE state < 2 OR state = 3)")}
   RETURN start;
 END $$`;
 
@@ -116,12 +116,12 @@ const ingest =
 DECLARE last bigint; changed bigint; BEGIN
   INSERT INTO SCHEMA.retry_ingest VALUES (q, of_topic, -1) ON CONFLICT DO NOTHING;
   SELECT i.last_id INTO last FROM SCHEMA.retry_ingest i WHERE i.queue = q AND i.topic = of_topic FOR UPDATE;
-  ${mustHaveChangedRowsSql("retry_ingest", "1")}
+  ${requireChangedRowsPlpgsql("retry_ingest", "1")}
   IF last <> after_id THEN RETURN false; END IF;
   PERFORM SCHEMA.queue_accept(q, batch, keys, states, tried, delays, reasons, errors, forwards, crcs, heads, bodies,
     content);
   UPDATE SCHEMA.retry_ingest i SET last_id = newest WHERE i.queue = q AND i.topic = of_topic;
-  ${mustHaveChangedRowsSql("retry_ingest", "1")}
+  ${requireChangedRowsPlpgsql("retry_ingest", "1")}
   RETURN true;
 END $$`;
 
@@ -161,7 +161,7 @@ DECLARE due bigint[]; claimed bigint[]; due_by bigint; changed bigint; BEGIN
     WHERE m.queue = q AND m.seq = ANY (due) AND m.state = 0 RETURNING m.seq)
     SELECT array_agg(t.seq) INTO claimed FROM taken t;
   PERFORM 1 FROM SCHEMA.retry m WHERE m.queue = q AND m.seq = ANY (due) AND m.state <> 0;
-  ${mustHaveChangedRowsSql("retry", "(SELECT count(*) FROM SCHEMA.retry m WHERE m.queue = q AND m.seq = ANY (due))")}
+  ${requireChangedRowsPlpgsql("retry", "(SELECT count(*) FROM SCHEMA.retry m WHERE m.queue = q AND m.seq = ANY (due))")}
   RETURN QUERY SELECT r, b.crc, b.head, b.body FROM SCHEMA.retry r
     LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
     WHERE r.queue = q AND r.seq = ANY (claimed) ORDER BY r.next_ms, r.seq;
@@ -193,7 +193,7 @@ DECLARE m SCHEMA.retry; i int; holder SCHEMA.retry; is_open bool; gets bool; at_
           FOR UPDATE;
         IF FOUND AND holder.state = 0 AND holder.seq > m.seq THEN
           UPDATE SCHEMA.retry o SET turn = false WHERE o.queue = q AND o.seq = holder.seq;
-          ${mustHaveChangedRowsSql("retry", "1")}
+          ${requireChangedRowsPlpgsql("retry", "1")}
         ELSIF FOUND THEN gets := false;
         END IF;
       END IF;
@@ -208,16 +208,16 @@ DECLARE m SCHEMA.retry; i int; holder SCHEMA.retry; is_open bool; gets bool; at_
       redriven = coalesce(redrives[i], r.redriven),
       forwarding = forwards[i], forward_offset = NULL, failures = 0, delayed_until_ms = 0, forward_error = NULL
       WHERE r.queue = q AND r.seq = m.seq;
-    ${mustHaveChangedRowsSql("retry", "1")}
+    ${requireChangedRowsPlpgsql("retry", "1")}
     IF NOT is_open AND m.turn AND m.key IS NOT NULL THEN
       SELECT min(w.seq) INTO successor FROM SCHEMA.retry w WHERE w.queue = q AND w.key = m.key AND w.state < 2;
       UPDATE SCHEMA.retry o SET turn = true WHERE o.queue = q AND o.seq = successor;
-      ${mustHaveChangedRowsSql("retry", "num_nonnulls(successor)")}
+      ${requireChangedRowsPlpgsql("retry", "num_nonnulls(successor)")}
     END IF;
     IF NOT is_open AND states[i] <> 3 THEN
       SELECT count(*) INTO bodies FROM SCHEMA.retry_body b WHERE b.queue = q AND b.seq = m.seq;
       DELETE FROM SCHEMA.retry_body b WHERE b.queue = q AND b.seq = m.seq;
-      ${mustHaveChangedRowsSql("retry_body", "bodies")}
+      ${requireChangedRowsPlpgsql("retry_body", "bodies")}
     END IF;
     RETURN NEXT m.seq;
   END LOOP;

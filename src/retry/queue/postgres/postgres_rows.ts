@@ -1,7 +1,7 @@
 /** The rows of a message store in PostgreSQL, which processors on several machines share. */
 import { hostname } from "node:os";
 import process from "node:process";
-import { SharedStoreTrial } from "../../../base/postgres/store_trial.ts";
+import { SharedStoreWriteTrial } from "../../../base/postgres/store_trial.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { postgresBodyBytesMax } from "../retry_store_limits.ts";
 import type { RetryRows } from "../retry_rows.ts";
@@ -18,7 +18,7 @@ const trialMs = 1500;
 
 export class PostgresRows implements RetryRows {
   readonly #queue: PostgresQueue;
-  readonly #trial: SharedStoreTrial;
+  readonly #trial: SharedStoreWriteTrial;
   readonly bodyBytesMax = postgresBodyBytesMax;
   readonly messages: PostgresMessages;
   readonly processors: PostgresProcessors;
@@ -27,7 +27,7 @@ export class PostgresRows implements RetryRows {
 
   constructor(queue: PostgresQueue, { clock, leaseMs }: { readonly clock: Clock; readonly leaseMs: number }) {
     this.#queue = queue;
-    this.#trial = new SharedStoreTrial({
+    this.#trial = new SharedStoreWriteTrial({
       table: "retry_body",
       tables: postgresQueueTables,
       row: `(queue, seq, crc, head, body) VALUES (0, pg_backend_pid(), 0, '', BYTES)`,

@@ -1,15 +1,15 @@
 /**
  * State about topics that the processors of a queue in PostgreSQL share: the last message that was moved from a topic,
- * and which process has the role of a topic client. A process has the role for `roleMs` on the clock of the database,
- * and renews it.
+ * and which process has the role of a topic client. A process has the role for `topicClientRoleMs` on the clock of the
+ * database, and renews it.
  */
 import type { IngestedRow, IngestRows } from "../retry_rows.ts";
-import { acceptValues, type PostgresMessages } from "./postgres_messages.ts";
+import { acceptStatementValues, type PostgresMessages } from "./postgres_messages.ts";
 import type { PostgresQueue } from "./postgres_queue.ts";
-import { databaseNow } from "./postgres_queue_tables.ts";
+import { databaseNowSql } from "./postgres_queue_tables.ts";
 
 /** Duration of the role in ms. After a killed process, others wait for this time. */
-export const roleMs = 15_000;
+export const topicClientRoleMs = 15_000;
 
 export class PostgresIngest implements IngestRows {
   readonly #queue: PostgresQueue;
@@ -28,7 +28,7 @@ export class PostgresIngest implements IngestRows {
       Buffer.from(topic),
       last,
       newest,
-      ...acceptValues(queue, rows.map((row) => ({ ...row, nowMs }))),
+      ...acceptStatementValues(queue, rows.map((row) => ({ ...row, nowMs }))),
     ];
     const [stored] = await queue.run("queue_ingest", ingestText, values, { lane: "accepts" });
     if (stored?.["stored"] !== true) return false;
@@ -69,11 +69,16 @@ export class TopicClientRole {
    */
   async take(): Promise<number | null> {
     const text = `INSERT INTO SCHEMA.retry_client AS c (queue, client, holder, role_end, session)
-      VALUES ($1, $2, $3::uuid, ${databaseNow} + $4, ${databaseNow}) ON CONFLICT (queue, client) DO UPDATE
+      VALUES ($1, $2, $3::uuid, ${databaseNowSql} + $4, ${databaseNowSql}) ON CONFLICT (queue, client) DO UPDATE
       SET holder = excluded.holder, role_end = excluded.role_end,
         session = CASE WHEN c.holder = excluded.holder THEN c.session ELSE greatest(c.session + 1, excluded.session) END
-      WHERE c.holder = excluded.holder OR c.role_end < ${databaseNow} RETURNING session`;
-    const [row] = await this.#queue.run("queue_client", text, [this.#queue.id, this.#client, this.#holder, roleMs]);
+      WHERE c.holder = excluded.holder OR c.role_end < ${databaseNowSql} RETURNING session`;
+    const [row] = await this.#queue.run("queue_client", text, [
+      this.#queue.id,
+      this.#client,
+      this.#holder,
+      topicClientRoleMs,
+    ]);
     return row === undefined ? null : Number(row["session"]);
   }
 

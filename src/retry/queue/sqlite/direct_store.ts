@@ -1,5 +1,5 @@
 /** A message store for a short-lived command, without a thread. */
-import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";
+import { type OpenRetryDatabase, RetryDatabase, toRetryStoreError } from "./retry_database.ts";
 import { runStepsNow } from "../../../base/support/steps.ts";
 import { RetryEngine } from "../retry_engine.ts";
 import type { StoreRules } from "../store_rules.ts";
@@ -25,7 +25,7 @@ export class DirectStore implements CommandStore {
       this.#engine = new RetryEngine(new SqliteRows(this.#database, rules), rules);
     } catch (error) {
       this.#database.close();
-      throw storeError(error, folder);
+      throw toRetryStoreError(error, folder);
     }
   }
 

@@ -1,6 +1,6 @@
 /** Finds due messages in the order of claims, and the time when the next message is due. */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
-import { tables } from "./retry_tables.ts";
+import { sqliteRetryTables } from "./retry_tables.ts";
 import type { DueOptions, RetryOrder } from "../store_methods.ts";
 import { limitRowsByBytes } from "../message_row.ts";
 
@@ -14,10 +14,11 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
     if (database.get("SELECT 1 FROM messages WHERE state = 1 LIMIT 1") !== undefined) return [];
     const first = database.all("SELECT * FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
     return first.filter((row) =>
-      row["state"] === 0 && Number(row["next_ms"]) <= nowMs && database.intactOrNull(tables.messages, row) !== null
+      row["state"] === 0 && Number(row["next_ms"]) <= nowMs &&
+      database.intactOrNull(sqliteRetryTables.messages, row) !== null
     );
   }
-  const rows = database.intactRows(tables.messages, max, (limit) =>
+  const rows = database.intactRows(sqliteRetryTables.messages, max, (limit) =>
     database.all(
       `SELECT * FROM messages WHERE state = 0 AND +state = 0 ${
         nextOfKeyCondition(order)
@@ -44,8 +45,8 @@ export function canBeTried(database: RetryDatabase, order: RetryOrder): boolean 
   const open = (limit: number) =>
     database.all(`SELECT * FROM messages WHERE state < 2 ${nextOfKeyCondition(order)} ORDER BY seq LIMIT ?`, limit);
   const found = order === "fifo"
-    ? open(1).filter((row) => database.intactOrNull(tables.messages, row) !== null)
-    : database.intactRows(tables.messages, 1, open);
+    ? open(1).filter((row) => database.intactOrNull(sqliteRetryTables.messages, row) !== null)
+    : database.intactRows(sqliteRetryTables.messages, 1, open);
   return found.length > 0;
 }
 
@@ -54,7 +55,7 @@ export function countDamaged(database: RetryDatabase): number {
   let count = 0;
   for (let after = -1, rows: SqlRow[] = []; after < 0 || rows.length === pageRows;) {
     rows = database.all("SELECT * FROM messages WHERE state < 2 AND seq > ? ORDER BY seq LIMIT ?", after, pageRows);
-    count += rows.filter((row) => !tables.messages.isIntact(row)).length;
+    count += rows.filter((row) => !sqliteRetryTables.messages.isIntact(row)).length;
     after = Math.max(after + 1, Number(rows.at(-1)?.["seq"] ?? 0));
   }
   return count;

@@ -4,7 +4,7 @@
  */
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { RetryDatabase } from "./retry_database.ts";
-import { tables } from "./retry_tables.ts";
+import { sqliteRetryTables } from "./retry_tables.ts";
 
 const isOpenWithKey = "state < 2 AND key IS NOT NULL AND key = ?";
 
@@ -52,7 +52,7 @@ export class KeyOrdering {
   /** Changes the mark, except of a damaged message. Messages behind it wait until an operator cancels it. */
   #setNext(seq: number, isNext: number): void {
     try {
-      this.#database.changeRow(tables.messages, { seq }, { is_next: isNext });
+      this.#database.changeRow(sqliteRetryTables.messages, { seq }, { is_next: isNext });
     } catch (error) {
       if (!(error instanceof DamageError)) throw error;
     }

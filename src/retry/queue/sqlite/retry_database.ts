@@ -8,28 +8,28 @@ import process from "node:process";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { findUserName, ownUserName } from "../../../base/support/user_name.ts";
-import { BatonError, errorMessage, errorReason } from "../../../base/errors.ts";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../../base/support/open_output.ts";
-import { freeDiskBytesAfter } from "../../../base/storage/disk_space.ts";
+import { freeDiskBytesAfterWrite } from "../../../base/storage/disk_space.ts";
 import { createDatabaseFile } from "../../../base/storage/create_database_file.ts";
 import { SqliteFile, sqlitePageBytes } from "../../../base/storage/sqlite_file.ts";
 import { isDatabaseLocked, isDiskFullError, storageError } from "../../../base/storage/storage_error.ts";
-import { DamageLog, describeDamagedRow } from "../../../base/storage/damage.ts";
+import { describeDamagedRow, StoreDamageLog } from "../../../base/storage/damage.ts";
 import { findWalDamage } from "../../../base/storage/wal_check.ts";
 import { readWithNearestNumbers, type SqlRow, type SqlValue } from "../../../base/storage/sql_row.ts";
 import type { ChecksumTable } from "../../../base/storage/checksum_table.ts";
-import { applicationId, schema, storedFormat, tables } from "./retry_tables.ts";
+import { retryApplicationId, retryStoredFormat, sqliteRetrySchema, sqliteRetryTables } from "./retry_tables.ts";
 import {
-  busyMs,
+  databaseBusyTimeoutMs,
   freeBytesKept,
   freeBytesLeast,
   freeShareKept,
-  logBytes,
   makeRoomMs,
+  reservedLogBytes,
   vacuumPages,
 } from "../retry_store_limits.ts";
 
-export const databaseName = "messages.sqlite";
+export const retryDatabaseFileName = "messages.sqlite";
 
 export type { SqlRow };
 
@@ -38,7 +38,7 @@ export type OpenRetryDatabase = (folder: string, options: { readonly mustExist: 
 
 export class RetryDatabase extends SqliteFile {
   /** Finds and reports rows that differ from what was stored. */
-  readonly damage = new DamageLog();
+  readonly damage = new StoreDamageLog();
   #dataVersion = -1;
   #wantsRoom = false;
 
@@ -47,14 +47,21 @@ export class RetryDatabase extends SqliteFile {
    * another program, or a network file system. Throws IO for other errors, such as a damaged log.
    */
   constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
-    const path = join(folder, databaseName);
+    const path = join(folder, retryDatabaseFileName);
     super({
-      format: { what: "message store", folder, path, applicationId, format: storedFormat, schema },
-      busyMs,
-      pragmas: `PRAGMA cache_size = -16384; PRAGMA journal_size_limit = ${logBytes}`,
+      format: {
+        what: "message store",
+        folder,
+        path,
+        applicationId: retryApplicationId,
+        format: retryStoredFormat,
+        schema: sqliteRetrySchema,
+      },
+      busyMs: databaseBusyTimeoutMs,
+      pragmas: `PRAGMA cache_size = -16384; PRAGMA journal_size_limit = ${reservedLogBytes}`,
       prepare: () => prepareStore(folder, { path, mustExist }),
       addFirstRows: addStoreName,
-      openError: (error) => accessError(error, folder, path) ?? storeError(error, folder),
+      openError: (error) => accessError(error, folder, path) ?? toRetryStoreError(error, folder),
       checksFiles: true,
     });
   }
@@ -125,7 +132,7 @@ export class RetryDatabase extends SqliteFile {
     try {
       return super.transaction(work);
     } catch (error) {
-      throw storeError(error, this.folder);
+      throw toRetryStoreError(error, this.folder);
     }
   }
 
@@ -139,7 +146,7 @@ export class RetryDatabase extends SqliteFile {
         this.statement("COMMIT").run();
       }
     } catch (error) {
-      throw storeError(error, this.folder);
+      throw toRetryStoreError(error, this.folder);
     }
   }
 
@@ -153,7 +160,7 @@ export class RetryDatabase extends SqliteFile {
 
   /** Reserves disk space for the log, in a transaction, so that no other process writes to the log. */
   override reserveLog(): void {
-    if (this.hasRoomFor(logBytes)) super.reserveLog(logBytes);
+    if (this.hasRoomFor(reservedLogBytes)) super.reserveLog(reservedLogBytes);
   }
 
   /** True if the disk has hardly any room for more messages, and `makeRoom` may help. */
@@ -189,16 +196,17 @@ export class RetryDatabase extends SqliteFile {
   hasRoomFor(bytes: number): boolean {
     const space = this.space();
     const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, space.bytes * freeShareKept));
-    const left = freeDiskBytesAfter(space, bytes) - kept;
+    const left = freeDiskBytesAfterWrite(space, bytes) - kept;
     // Asks for room before a message of this size is refused.
-    const isLow = left < 2 * bytes + logBytes;
-    this.#wantsRoom = isLow && (space.unusedBytes >= vacuumPages * sqlitePageBytes || this.logFileBytes > logBytes);
+    const isLow = left < 2 * bytes + reservedLogBytes;
+    this.#wantsRoom = isLow &&
+      (space.unusedBytes >= vacuumPages * sqlitePageBytes || this.logFileBytes > reservedLogBytes);
     return left >= 0;
   }
 }
 
 /** Converts an error of a store to a BatonError. */
-export function storeError(error: unknown, folder: string): BatonError {
+export function toRetryStoreError(error: unknown, folder: string): BatonError {
   if (error instanceof BatonError) return error;
   const options = { cause: error };
   if (isDiskFullError(error)) {
@@ -206,7 +214,9 @@ export function storeError(error: unknown, folder: string): BatonError {
     return new BatonError("STORE_FULL", full, options);
   }
   if (isDatabaseLocked(error)) {
-    const busy = `The message store in ${folder} is busy: other processes have used it for ${busyMs / 1000} s`;
+    const busy = `The message store in ${folder} is busy: other processes have used it for ${
+      databaseBusyTimeoutMs / 1000
+    } s`;
     return new BatonError("LOCK_BUSY", busy, options);
   }
   return storageError(`The message store in ${folder}`, error);
@@ -237,16 +247,16 @@ function mayWrite(path: string): boolean {
 
 /** Throws CONFIG if there is no store, or IO if this user cannot see whether there is one. */
 export function requireStoreIn(folder: string): void {
-  const path = join(folder, databaseName);
+  const path = join(folder, retryDatabaseFileName);
   let why = "is missing";
   try {
     const found = statSync(path, { throwIfNoEntry: false });
     if (found !== undefined && found.size > 0) return;
     if (found !== undefined) why = "is empty";
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOTDIR") throw storeError(error, folder);
+    if ((error as NodeJS.ErrnoException).code !== "ENOTDIR") throw toRetryStoreError(error, folder);
   }
-  throw new BatonError("CONFIG", `There is no message store in ${folder}: ${databaseName} ${why}`);
+  throw new BatonError("CONFIG", `There is no message store in ${folder}: ${retryDatabaseFileName} ${why}`);
 }
 
 /** Creates the folder with access for its user only, because bodies may be secret. */
@@ -255,7 +265,7 @@ function makeFolder(folder: string): void {
     refuseLinksOfOthers(folder);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    const message = `Cannot create the folder of the message store, ${folder}: ${errorReason(error)}`;
+    const message = `Cannot create the folder of the message store, ${folder}: ${systemCallErrorReason(error)}`;
     throw new BatonError("CANNOT_CREATE", message, { cause: error });
   }
 }
@@ -281,7 +291,7 @@ function prepareStore(
 }
 
 function addStoreName(database: DatabaseSync): void {
-  const { store } = tables;
+  const { store } = sqliteRetryTables;
   database.prepare(store.insert.replace("INSERT", "INSERT OR IGNORE")).run(
     ...store.valuesToBind({ id: 0, name: storeName(), paused: 0, redrives: 0 }),
   );

@@ -3,8 +3,8 @@
  * next transaction.
  */
 import type { BatonError } from "../../../base/errors.ts";
-import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
-import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";
+import { type StorageParentPort, StorageThreadCallRunner } from "../../../base/storage/storage_thread.ts";
+import { type OpenRetryDatabase, RetryDatabase, toRetryStoreError } from "./retry_database.ts";
 import { runStepsNow } from "../../../base/support/steps.ts";
 import { RetryEngine } from "../retry_engine.ts";
 import type { Claim, StoreMethod, StoreMethods } from "../store_methods.ts";
@@ -48,10 +48,10 @@ export function serveRetryStore({
     hasChanged: () => database.hasChanged(),
     close: () => database.close(),
   };
-  const port: StoragePort<RetryStoreCalls, string> = new StoragePort({
+  const port: StorageThreadCallRunner<RetryStoreCalls, string> = new StorageThreadCallRunner({
     ...ports,
     calls,
-    errorOf: (error) => storeError(error, folder),
+    errorOf: (error) => toRetryStoreError(error, folder),
     buffersOf: claimedBodies,
     together: (work) => {
       let isFull = false;

@@ -1,15 +1,15 @@
 /** The tables of a message store, with a checksum in each row, and the format number of the database. */
-import { checksumTable } from "../../../base/storage/checksum_table.ts";
+import { defineChecksumTable } from "../../../base/storage/checksum_table.ts";
 
 /** The PRAGMA user_version: the format of the tables and their content. */
-export const storedFormat = 3;
+export const retryStoredFormat = 3;
 /** The PRAGMA application_id ("btRT"), which distinguishes a store from databases of other programs. */
-export const applicationId = 0x62745254;
+export const retryApplicationId = 0x62745254;
 
-export const tables = {
-  store: checksumTable("store", ["id", "name", "paused", "redrives"]),
-  totals: checksumTable("totals", ["state", "count", "bytes"]),
-  messages: checksumTable("messages", [
+export const sqliteRetryTables = {
+  store: defineChecksumTable("store", ["id", "name", "paused", "redrives"]),
+  totals: defineChecksumTable("totals", ["state", "count", "bytes"]),
+  messages: defineChecksumTable("messages", [
     "seq",
     "state",
     "key",
@@ -30,14 +30,14 @@ export const tables = {
     "bytes",
     "is_next",
   ]),
-  bodies: checksumTable("bodies", ["seq", "head", "body"]),
-  processors: checksumTable("processors", ["id", "boot", "end_ms", "pid", "since_ms"]),
-  forward_failures: checksumTable("forward_failures", ["seq", "failures", "delayed_until_ms", "error"]),
-  ingest_offsets: checksumTable("ingest_offsets", ["topic", "last_id"]),
+  bodies: defineChecksumTable("bodies", ["seq", "head", "body"]),
+  processors: defineChecksumTable("processors", ["id", "boot", "end_ms", "pid", "since_ms"]),
+  forward_failures: defineChecksumTable("forward_failures", ["seq", "failures", "delayed_until_ms", "error"]),
+  ingest_offsets: defineChecksumTable("ingest_offsets", ["topic", "last_id"]),
 } as const;
 
 /** The statements that create a store. No byte may change, even spaces, because `verify` compares this text. */
-export const schema = `
+export const sqliteRetrySchema = `
   CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, paused INTEGER NOT NULL,
     redrives INTEGER NOT NULL, sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS totals (state INTEGER PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL,

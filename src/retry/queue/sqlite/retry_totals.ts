@@ -2,7 +2,7 @@
 import { type MessageState, messageStates } from "../message_life.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { stateNumbers, statesWithBody } from "../message_row.ts";
-import { tables } from "./retry_tables.ts";
+import { sqliteRetryTables } from "./retry_tables.ts";
 import type { StateTotals } from "../stored_message.ts";
 
 export class RetryTotals {
@@ -16,7 +16,7 @@ export class RetryTotals {
     const found = new Map(this.#database.all("SELECT * FROM totals").map((row) => [Number(row["state"]), row]));
     const of = (state: MessageState): StateTotals => {
       const stored = found.get(stateNumbers[state]);
-      const isDamaged = stored !== undefined && this.#database.intactOrNull(tables.totals, stored) === null;
+      const isDamaged = stored !== undefined && this.#database.intactOrNull(sqliteRetryTables.totals, stored) === null;
       const row = isDamaged ? this.#countRows(stateNumbers[state]) : stored;
       return { count: Number(row?.["count"] ?? 0), bytes: Number(row?.["bytes"] ?? 0) };
     };
@@ -26,10 +26,10 @@ export class RetryTotals {
   count(state: MessageState, count: number, bytes: number): void {
     const isKept = statesWithBody.includes(state);
     const number = stateNumbers[state];
-    const row = this.#database.get(`SELECT ${tables.totals.allColumns} FROM totals WHERE state = ?`, number);
-    const known = row !== undefined && this.#database.intactOrNull(tables.totals, row) !== null;
+    const row = this.#database.get(`SELECT ${sqliteRetryTables.totals.allColumns} FROM totals WHERE state = ?`, number);
+    const known = row !== undefined && this.#database.intactOrNull(sqliteRetryTables.totals, row) !== null;
     const before = known ? row : row === undefined ? null : this.#countedBefore(number, count, bytes);
-    this.#database.replace(tables.totals, {
+    this.#database.replace(sqliteRetryTables.totals, {
       state: number,
       count: Number(before?.["count"] ?? 0) + count,
       bytes: Number(before?.["bytes"] ?? 0) + (isKept ? bytes : 0),
@@ -54,7 +54,7 @@ export class RetryTotals {
     for (const state of statesWithBody) {
       const number = stateNumbers[state];
       const { count, bytes } = this.#countRows(number);
-      this.#database.replace(tables.totals, { state: number, count: Number(count), bytes: Number(bytes) });
+      this.#database.replace(sqliteRetryTables.totals, { state: number, count: Number(count), bytes: Number(bytes) });
     }
   }
 }

@@ -3,7 +3,7 @@ import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import type { LetterRows } from "../retry_rows.ts";
 import { errorCharsMax, forwardDelayMs } from "../retry_store_limits.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
-import { tables } from "./retry_tables.ts";
+import { sqliteRetryTables } from "./retry_tables.ts";
 import type { SqliteMessages } from "./sqlite_messages.ts";
 
 /** Used instead of a message number for an error of the sink, which concerns all dead letters. */
@@ -58,19 +58,19 @@ export class SqliteLetters implements LetterRows {
 
   clearForwardDelays(): void {
     const rows = this.#database.all(
-      `SELECT ${tables.forward_failures.allColumns} FROM forward_failures WHERE delayed_until_ms > 0`,
+      `SELECT ${sqliteRetryTables.forward_failures.allColumns} FROM forward_failures WHERE delayed_until_ms > 0`,
     );
     for (const row of rows) {
       const seq = Number(row["seq"]);
       const failures = Number(row["failures"]);
       const error = String(row["error"]);
-      this.#database.replace(tables.forward_failures, { seq, failures, delayed_until_ms: 0, error });
+      this.#database.replace(sqliteRetryTables.forward_failures, { seq, failures, delayed_until_ms: 0, error });
     }
   }
 
   markForwarding(seq: number, offset: number): void {
     if (this.#database.get(`SELECT 1 FROM messages WHERE seq = ? AND ${isPending}`, seq) === undefined) return;
-    this.#database.changeRow(tables.messages, { seq }, { forwarding: 2, forward_offset: offset });
+    this.#database.changeRow(sqliteRetryTables.messages, { seq }, { forwarding: 2, forward_offset: offset });
   }
 
   markForwarded(seq: number, nowMs: number, isMarked = true): void {
@@ -95,7 +95,7 @@ export class SqliteLetters implements LetterRows {
     const failures = Number(before?.["failures"] ?? 0) + 1;
     const { first, max } = forwardDelayMs;
     const delayMs = seq === null ? 0 : Math.min(max, first * 2 ** Math.min(failures - 1, 20));
-    this.#database.replace(tables.forward_failures, {
+    this.#database.replace(sqliteRetryTables.forward_failures, {
       seq: key,
       failures,
       delayed_until_ms: nowMs + delayMs,

@@ -1,17 +1,17 @@
 /** Reads and writes the rows of messages in a folder. Each method runs inside a transaction of its caller. */
-import { isDamageError } from "../../../base/storage/checksum_table.ts";
+import { isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { DatabaseRow, SqlValue } from "../../../base/storage/sql_row.ts";
 import type { MessageLife, MessageState } from "../message_life.ts";
 import { keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
-import type { FoundMessage, LifeChange, MessageContent, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
-import { changesMax, errorCharsMax } from "../retry_store_limits.ts";
+import type { FoundMessage, MessageContent, MessageLifeChange, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
+import { errorCharsMax, operatorChangesMax } from "../retry_store_limits.ts";
 import type { MessageConditions, MessageFilter, RetryOrder } from "../store_methods.ts";
 import { forwardStates, type MessageHead, type StateTotals } from "../stored_message.ts";
 import { canBeTried, countDamaged } from "./due_messages.ts";
 import { KeyOrdering } from "./key_ordering.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
-import { tables } from "./retry_tables.ts";
+import { sqliteRetryTables } from "./retry_tables.ts";
 import { RetryTotals } from "./retry_totals.ts";
 
 export class SqliteMessages implements MessageRows {
@@ -39,14 +39,14 @@ export class SqliteMessages implements MessageRows {
     if (redrive !== undefined) values.push(redrive);
     const sql = `SELECT * FROM messages WHERE seq > ? AND ${where} ${redrivable} ORDER BY seq LIMIT ?`;
     const read = (limit: number) => this.#database.all(sql, afterSeq, ...values, limit);
-    return withDamaged ? read(max) : this.#database.intactRows(tables.messages, max, read);
+    return withDamaged ? read(max) : this.#database.intactRows(sqliteRetryTables.messages, max, read);
   }
 
   read(seqs: readonly number[]): FoundMessage[] {
     return seqs.flatMap((seq) => {
       const row = this.row(seq);
       if (row === null) return [];
-      const isIntact = this.#database.intactOrNull(tables.messages, row) !== null;
+      const isIntact = this.#database.intactOrNull(sqliteRetryTables.messages, row) !== null;
       const content = !isIntact
         ? `message ${this.#key}-${seq} is damaged`
         : keepsContent(row)
@@ -58,7 +58,7 @@ export class SqliteMessages implements MessageRows {
 
   /** Returns the content of a message, or a sentence about its damage. */
   contentOf(seq: number): MessageContent | string {
-    const { bodies } = tables;
+    const { bodies } = sqliteRetryTables;
     const { damage } = this.#database;
     const what = `the content of message ${this.#key}-${seq}`;
     const sql = `SELECT ${bodies.allColumns} FROM bodies WHERE seq = ?`;
@@ -74,7 +74,7 @@ export class SqliteMessages implements MessageRows {
   }
 
   isIntact(row: DatabaseRow): boolean {
-    return tables.messages.isIntact(row as SqlRow);
+    return sqliteRetryTables.messages.isIntact(row as SqlRow);
   }
 
   used(): StateTotals {
@@ -89,7 +89,7 @@ export class SqliteMessages implements MessageRows {
     for (const [at, { message: { head, body, key, tried }, life }] of rows.entries()) {
       const { state } = life;
       const seq = first + at;
-      this.#database.insert(tables.messages, {
+      this.#database.insert(sqliteRetryTables.messages, {
         seq,
         ...this.#columnsOf(life, nowMs),
         key,
@@ -103,7 +103,7 @@ export class SqliteMessages implements MessageRows {
         is_next: isOpen(state) ? this.#keyOrdering.initialMark(key) : 0,
       });
       if (statesWithBody.includes(state)) {
-        this.#database.insert(tables.bodies, { seq, head: JSON.stringify(head), body });
+        this.#database.insert(sqliteRetryTables.bodies, { seq, head: JSON.stringify(head), body });
       }
       const { count, bytes } = sums.get(state) ?? { count: 0, bytes: 0 };
       sums.set(state, { count: count + 1, bytes: bytes + body.byteLength });
@@ -113,7 +113,7 @@ export class SqliteMessages implements MessageRows {
   }
 
   /** Writes changes without comparing the rows, because they were read in the same transaction. */
-  write(changes: readonly LifeChange[]): number {
+  write(changes: readonly MessageLifeChange[]): number {
     for (const { row, next, nowMs, tried, damage, redrive } of changes) {
       const error = tried === undefined ? damage : tried.error;
       const before = row as SqlRow;
@@ -138,7 +138,7 @@ export class SqliteMessages implements MessageRows {
     const bytes = Number(row["bytes"]);
     const before = messageStateInRow(row);
     const columns = { ...this.#columnsOf(next, nowMs), owner, error, last_ms, redriven };
-    this.#database.changeRow(tables.messages, { seq }, columns);
+    this.#database.changeRow(sqliteRetryTables.messages, { seq }, columns);
     if (before === next.state) return;
     const key = row["key"] as string | null;
     if (isOpen(before) && !isOpen(next.state)) this.#keyOrdering.passMarkOn(seq, key);
@@ -152,7 +152,7 @@ export class SqliteMessages implements MessageRows {
   /** Records that a dead letter has left the store, and removes its body. */
   noteForwarded(row: SqlRow, nowMs: number): void {
     const seq = Number(row["seq"]);
-    this.#database.changeRow(tables.messages, { seq }, { forwarding: 3, ended_ms: nowMs, bytes: 0 });
+    this.#database.changeRow(sqliteRetryTables.messages, { seq }, { forwarding: 3, ended_ms: nowMs, bytes: 0 });
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
     this.#totals.count("dead", 0, -Number(row["bytes"]));
   }
@@ -162,7 +162,7 @@ export class SqliteMessages implements MessageRows {
     try {
       drop();
     } catch (error) {
-      if (!isDamageError(error)) throw error;
+      if (!isSqliteDamageError(error)) throw error;
       this.#database.run("REINDEX messages"); // the indexes differ from the row
       drop();
     }
@@ -177,7 +177,7 @@ export class SqliteMessages implements MessageRows {
 
   startRedrive(): number {
     const redrives = Number(this.#database.get("SELECT redrives FROM store WHERE id = 0")?.["redrives"]) + 1;
-    this.#database.changeRow(tables.store, { id: 0 }, { redrives });
+    this.#database.changeRow(sqliteRetryTables.store, { id: 0 }, { redrives });
     return redrives;
   }
 
@@ -188,7 +188,7 @@ export class SqliteMessages implements MessageRows {
   }
 
   setPaused(isPaused: boolean): void {
-    this.#database.changeRow(tables.store, { id: 0 }, { paused: isPaused ? 1 : 0 });
+    this.#database.changeRow(sqliteRetryTables.store, { id: 0 }, { paused: isPaused ? 1 : 0 });
   }
 
   isPaused(): boolean {
@@ -206,7 +206,7 @@ export class SqliteMessages implements MessageRows {
 
   forget(beforeMs: number): number {
     const sql = "SELECT seq, state FROM messages WHERE ended_ms < ? ORDER BY ended_ms LIMIT ?";
-    const rows = this.#database.all(sql, beforeMs, changesMax);
+    const rows = this.#database.all(sql, beforeMs, operatorChangesMax);
     for (const row of rows) {
       this.#database.run("DELETE FROM messages WHERE seq = ?", Number(row["seq"]));
       // A removed message that was done stays counted; a forwarded dead letter does not.

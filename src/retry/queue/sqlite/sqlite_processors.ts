@@ -5,11 +5,11 @@
 import { DamageError } from "../../../base/storage/damage.ts";
 import { lifeAfterClaim } from "../message_life.ts";
 import { messageLifeInRow, stateNumbers } from "../message_row.ts";
-import type { FoundMessage, LifeChange, OwnClaim, ProcessorRows } from "../retry_rows.ts";
-import type { ClaimOrder, StoreMethods } from "../store_methods.ts";
+import type { FoundMessage, MessageLifeChange, OwnClaim, ProcessorRows } from "../retry_rows.ts";
+import type { ClaimRequest, StoreMethods } from "../store_methods.ts";
 import { dueMessages, nextDueMs } from "./due_messages.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
-import { tables } from "./retry_tables.ts";
+import { sqliteRetryTables } from "./retry_tables.ts";
 import type { SqliteMessages } from "./sqlite_messages.ts";
 
 export class SqliteProcessors implements ProcessorRows {
@@ -23,13 +23,13 @@ export class SqliteProcessors implements ProcessorRows {
 
   register(boot: string, endMs: number, pid: number, nowMs: number): number {
     const id = this.#database.nextNumber("processors");
-    this.#database.insert(tables.processors, { id, boot, end_ms: endMs, pid, since_ms: nowMs });
+    this.#database.insert(sqliteRetryTables.processors, { id, boot, end_ms: endMs, pid, since_ms: nowMs });
     return id;
   }
 
   renew(owner: number, endMs: number): boolean {
     try {
-      return this.#database.changeRow(tables.processors, { id: owner }, { end_ms: endMs });
+      return this.#database.changeRow(sqliteRetryTables.processors, { id: owner }, { end_ms: endMs });
     } catch (error) {
       if (error instanceof DamageError) return false; // other processes treat the lease as ended, too
       throw error;
@@ -44,8 +44,8 @@ export class SqliteProcessors implements ProcessorRows {
   #readAll(
     { boot, bootMs, graceMs }: Pick<Parameters<StoreMethods["reclaim"]>[0], "boot" | "bootMs" | "graceMs">,
   ): { readonly id: number; readonly isHeld: boolean }[] {
-    return this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`).map((row) => {
-      const isWhole = this.#database.intactOrNull(tables.processors, row) !== null;
+    return this.#database.all(`SELECT ${sqliteRetryTables.processors.allColumns} FROM processors`).map((row) => {
+      const isWhole = this.#database.intactOrNull(sqliteRetryTables.processors, row) !== null;
       const isHeld = isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs;
       return { id: Number(row["id"]), isHeld };
     });
@@ -57,7 +57,7 @@ export class SqliteProcessors implements ProcessorRows {
     this.#database.run(sql, owner);
   }
 
-  take({ owner, ...due }: ClaimOrder): { found: FoundMessage[]; nextMs: number | null } | null {
+  take({ owner, ...due }: ClaimRequest): { found: FoundMessage[]; nextMs: number | null } | null {
     if (this.#database.get("SELECT 1 FROM processors WHERE id = ?", owner) === undefined) return null;
     const rows = this.#messages.isPaused() ? [] : dueMessages(this.#database, due);
     const found = rows.flatMap((row): FoundMessage[] => {
@@ -71,7 +71,7 @@ export class SqliteProcessors implements ProcessorRows {
     return { found, nextMs: nextDueMs(this.#database, due) };
   }
 
-  writeDamaged(changes: readonly LifeChange[]): void {
+  writeDamaged(changes: readonly MessageLifeChange[]): void {
     this.#messages.write(changes);
   }
 
@@ -82,7 +82,7 @@ export class SqliteProcessors implements ProcessorRows {
   claimed(seq: number, owner: number): OwnClaim | null {
     const row = this.#messages.row(seq);
     if (row === null || Number(row["owner"]) !== owner) return null;
-    return this.#database.intactOrNull(tables.messages, row) === null ? null : { row, decided: null };
+    return this.#database.intactOrNull(sqliteRetryTables.messages, row) === null ? null : { row, decided: null };
   }
 
   writeEnd({ decided }: OwnClaim): boolean {
@@ -97,7 +97,7 @@ export class SqliteProcessors implements ProcessorRows {
   inFlight(owners: readonly number[]): SqlRow[] {
     const sql = "SELECT * FROM messages WHERE state = 1 AND owner = ?";
     return owners.flatMap((owner) => this.#database.all(sql, owner))
-      .filter((row) => this.#database.intactOrNull(tables.messages, row) !== null);
+      .filter((row) => this.#database.intactOrNull(sqliteRetryTables.messages, row) !== null);
   }
 
   removeOverdue(owners: readonly number[]): void {

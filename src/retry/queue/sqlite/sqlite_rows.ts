@@ -4,8 +4,8 @@ import { whyStoreNotWritable } from "../../../base/storage/write_access.ts";
 import { bodyBytesMax } from "../retry_store_limits.ts";
 import type { IngestedRow, IngestRows, RetryRows } from "../retry_rows.ts";
 import type { StoreDisk } from "../store_methods.ts";
-import { databaseName, type RetryDatabase } from "./retry_database.ts";
-import { tables } from "./retry_tables.ts";
+import { type RetryDatabase, retryDatabaseFileName } from "./retry_database.ts";
+import { sqliteRetryTables } from "./retry_tables.ts";
 import { SqliteLetters } from "./sqlite_letters.ts";
 import { SqliteMessages } from "./sqlite_messages.ts";
 import { SqliteProcessors } from "./sqlite_processors.ts";
@@ -22,8 +22,8 @@ export class SqliteRows implements RetryRows {
   /** Throws DamageError if the name of the store cannot be read. */
   constructor(database: RetryDatabase, { forwards }: { readonly forwards: boolean }) {
     this.#database = database;
-    const row = database.get(`SELECT ${tables.store.allColumns} FROM store WHERE id = 0`) ?? {};
-    this.key = String(database.damage.requireIntactRow(tables.store, row, "of this folder")["name"]);
+    const row = database.get(`SELECT ${sqliteRetryTables.store.allColumns} FROM store WHERE id = 0`) ?? {};
+    this.key = String(database.damage.requireIntactRow(sqliteRetryTables.store, row, "of this folder")["name"]);
     this.messages = new SqliteMessages(database, { key: this.key, forwards });
     this.processors = new SqliteProcessors(database, this.messages);
     this.letters = new SqliteLetters(database, this.messages);
@@ -43,7 +43,7 @@ export class SqliteRows implements RetryRows {
   }
 
   whyNotWritable(): string | null {
-    return whyStoreNotWritable(this.#database.folder, databaseName);
+    return whyStoreNotWritable(this.#database.folder, retryDatabaseFileName);
   }
 
   whyNoRoom(bytes: number): string | null {
@@ -77,7 +77,7 @@ class SqliteIngest implements IngestRows {
   /** `last` need not be compared, because it was read in the same transaction. */
   add(topic: string, _last: number, rows: readonly IngestedRow[], nowMs: number): boolean {
     this.#messages.insert(rows, nowMs);
-    this.#database.replace(tables.ingest_offsets, { topic, last_id: rows.at(-1)?.id ?? 0 });
+    this.#database.replace(sqliteRetryTables.ingest_offsets, { topic, last_id: rows.at(-1)?.id ?? 0 });
     return true;
   }
 
@@ -86,10 +86,10 @@ class SqliteIngest implements IngestRows {
   }
 
   lastIngestedId(topic: string): number {
-    const sql = `SELECT ${tables.ingest_offsets.allColumns} FROM ingest_offsets WHERE topic = ?`;
+    const sql = `SELECT ${sqliteRetryTables.ingest_offsets.allColumns} FROM ingest_offsets WHERE topic = ?`;
     const row = this.#database.get(sql, topic);
     if (row === undefined) return -1;
-    if (this.#database.intactOrNull(tables.ingest_offsets, row) !== null) return Number(row["last_id"]);
+    if (this.#database.intactOrNull(sqliteRetryTables.ingest_offsets, row) !== null) return Number(row["last_id"]);
     const what = `the ingest offset of topic ${JSON.stringify(topic)}`;
     throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
   }

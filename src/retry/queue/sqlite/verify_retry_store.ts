@@ -10,7 +10,7 @@ import {
   verifyStoreTables,
 } from "../../../base/storage/verify_tables.ts";
 import { stateNumbers } from "../message_row.ts";
-import { schema, tables } from "./retry_tables.ts";
+import { sqliteRetrySchema, sqliteRetryTables } from "./retry_tables.ts";
 
 /** Reads every row once. Throws CONFIG if there is no store of a known format, or IO if it cannot be read. */
 export function verifyRetryStore(folder: string, progress: WorkProgress = noProgress): RetryVerifyReport {
@@ -18,7 +18,12 @@ export function verifyRetryStore(folder: string, progress: WorkProgress = noProg
   const { problems, addProblem } = newProblemList();
   try {
     return database.readSnapshot(() => {
-      verifyStoreTables(database.database, { schema, tables: Object.values(tables), addProblem, progress });
+      verifyStoreTables(database.database, {
+        schema: sqliteRetrySchema,
+        tables: Object.values(sqliteRetryTables),
+        addProblem,
+        progress,
+      });
       progress.startPart({ noun: "message", verb: "checked", total: null });
       let messages = 0;
       let bytes = 0;

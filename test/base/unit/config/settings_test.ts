@@ -2,7 +2,7 @@ import { retryLimitSettings } from "../../../../src/retry/settings/retry_setting
 import { bodyBytesMax } from "../../../../src/retry/queue/retry_store_limits.ts";
 import { expect, test } from "bun:test";
 import { lockCommandVariables, messageCommandVariables } from "../../../../src/base/config/child_variables.ts";
-import { type Setting, toVariableName } from "../../../../src/base/config/setting.ts";
+import { type Setting, settingVariableName } from "../../../../src/base/config/setting.ts";
 import {
   pubsubClientSettings,
   pubsubKeySettings,
@@ -25,7 +25,7 @@ import {
 const { all: allSettings } = await loadProductSettings();
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
-const variables = settings.flatMap(({ key }) => key === undefined ? [] : [toVariableName(key)]);
+const variables = settings.flatMap(({ key }) => key === undefined ? [] : [settingVariableName(key)]);
 
 test("no setting reads a variable that baton gives to a child, except where the lock is", () => {
   const given = new Set(Object.keys({ ...lockCommandVariables, ...messageCommandVariables }));
@@ -67,7 +67,7 @@ test("no key is the section of another", () => {
 
 test("the variables that a command does not inherit are those of all secrets", () => {
   const secrets = settings.flatMap(({ key, secret }) =>
-    secret === true && key !== undefined ? [toVariableName(key)] : []
+    secret === true && key !== undefined ? [settingVariableName(key)] : []
   );
   expect(connectionSecretVariables()).toEqual(secrets);
 });

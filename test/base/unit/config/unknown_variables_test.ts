@@ -2,21 +2,21 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { loadProductSettings } from "../../../../commands/products.ts";
-import { unknownVariables } from "../../../../src/base/config/unknown_variables.ts";
+import { describeUnknownVariables } from "../../../../src/base/config/unknown_variables.ts";
 
 const { all: allSettings } = await loadProductSettings();
 
 test("a misspelled variable is named with the one that was meant, and not its value", () => {
   const env = { BATON_SERVRES: "digest:secret", BATON_SERVERS: "a:1", BATON_LOCK_NAME: "a", PATH: "/bin", BATON: "x" };
-  expect(unknownVariables(env, allSettings)).toEqual([
+  expect(describeUnknownVariables(env, allSettings)).toEqual([
     'BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?',
   ]);
-  expect(unknownVariables({ BATON_WHATEVER_IT_IS: "1", BATON_CONFIG: "x" }, allSettings)).toEqual([
+  expect(describeUnknownVariables({ BATON_WHATEVER_IT_IS: "1", BATON_CONFIG: "x" }, allSettings)).toEqual([
     "BATON_CONFIG: baton has no such variable",
     "BATON_WHATEVER_IT_IS: baton has no such variable",
   ]);
-  expect(unknownVariables({}, allSettings)).toEqual([]);
-  expect(unknownVariables({ ...env, BATON_WHATEVER_IT_IS: "x" }, allSettings, { onlySimilar: true })).toEqual([
+  expect(describeUnknownVariables({}, allSettings)).toEqual([]);
+  expect(describeUnknownVariables({ ...env, BATON_WHATEVER_IT_IS: "x" }, allSettings, { onlySimilar: true })).toEqual([
     'BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?',
   ]);
 });
@@ -32,5 +32,5 @@ test("each variable that the product names is known", () => {
     }
   }
   expect(named.size).toBeGreaterThan(20);
-  expect(unknownVariables(Object.fromEntries([...named].map((name) => [name, "x"])), allSettings)).toEqual([]);
+  expect(describeUnknownVariables(Object.fromEntries([...named].map((name) => [name, "x"])), allSettings)).toEqual([]);
 });

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { chooseProxy, type ProxyEnvironment } from "../../../../src/base/http/proxy_choice.ts";
+import { chooseHttpProxy, type ProxyEnvironment } from "../../../../src/base/http/proxy_choice.ts";
 
 const through = (url: string, env: ProxyEnvironment) => {
-  const proxy = chooseProxy(new URL(url).origin, env);
+  const proxy = chooseHttpProxy(new URL(url).origin, env);
   return proxy === null ? null : `${proxy.host}:${proxy.port}`;
 };
 
@@ -17,7 +17,7 @@ test("HTTP_PROXY is for http, HTTPS_PROXY for https; small letters come first; a
 });
 
 test("a message names the proxy and the variable, never the password; the proxy gets both", () => {
-  const proxy = chooseProxy("http://backend", { http_proxy: "http://us%40er:s3cret@p1:3128" });
+  const proxy = chooseHttpProxy("http://backend", { http_proxy: "http://us%40er:s3cret@p1:3128" });
   expect(proxy).toMatchObject({ name: "the proxy http://p1:3128 (http_proxy)" });
   expect(Buffer.from(proxy?.authorization?.slice("Basic ".length) ?? "", "base64").toString()).toBe("us@er:s3cret");
 });

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { HttpError } from "../../../../src/base/http/http_error.ts";
-import type { ResponseStream } from "../../../../src/base/http/response_stream.ts";
+import type { HttpResponseStream } from "../../../../src/base/http/response_stream.ts";
 import {
   type HttpRequest,
   type HttpService,
@@ -205,7 +205,7 @@ test("more than 16 requests of one connection at the same time end it", async ()
 });
 
 test("a stream sends each event as it is written, and ends with its client", async () => {
-  const stream = Promise.withResolvers<ResponseStream>();
+  const stream = Promise.withResolvers<HttpResponseStream>();
   const ended = Promise.withResolvers<string>();
   const failures: unknown[] = [];
   await using service = await serve(() => ({

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { parseDatabaseUrl } from "../../../../src/base/postgres/database_address.ts";
 import {
-  type DatabaseFacts,
+  type DatabaseSafetyFacts,
   isReplicationSynchronous,
-  judgeDatabase,
+  judgeDatabaseSafety,
   requireSafeDatabase,
 } from "../../../../src/base/postgres/database_checks.ts";
 
@@ -17,15 +17,18 @@ const safe = {
   server_version_num: "150018",
 };
 const standby = { name: "standby", state: "streaming", sync: "sync" };
-const factsOf = (changed: Record<string, string>, standbys: DatabaseFacts["standbys"] = [standby]): DatabaseFacts => ({
+const factsOf = (
+  changed: Record<string, string>,
+  standbys: DatabaseSafetyFacts["standbys"] = [standby],
+): DatabaseSafetyFacts => ({
   settings: { ...safe, ...changed },
   standbys,
   systemId: "7",
   timeline: 1,
   nowMs: 0,
 });
-const judged = (facts: DatabaseFacts, requiresSync = false) =>
-  judgeDatabase(facts, { requiresSync }).map(({ severity, sentence }) => `${severity}: ${sentence}`);
+const judged = (facts: DatabaseSafetyFacts, requiresSync = false) =>
+  judgeDatabaseSafety(facts, { requiresSync }).map(({ severity, sentence }) => `${severity}: ${sentence}`);
 
 describe("a database", () => {
   test("with everything that is wanted has no finding", () => expect(judged(factsOf({}), true)).toEqual([]));

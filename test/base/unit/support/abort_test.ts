@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import {
-  abortable,
+  CleanupScope,
   onAbort,
+  rejectOnAbort,
   RunningCalls,
-  TaskScope,
   throwIfAborted,
   whenAborted,
 } from "../../../../src/base/support/abort.ts";
@@ -37,15 +37,15 @@ describe("onAbort", () => {
 
 describe("abortable", () => {
   test("is the promise where nothing aborts", async () => {
-    expect(await abortable(Promise.resolve(1), undefined)).toBe(1);
-    expect(await abortable(Promise.resolve(2), new AbortController().signal)).toBe(2);
-    expect(abortable(Promise.reject(reason), new AbortController().signal)).rejects.toBe(reason);
+    expect(await rejectOnAbort(Promise.resolve(1), undefined)).toBe(1);
+    expect(await rejectOnAbort(Promise.resolve(2), new AbortController().signal)).toBe(2);
+    expect(rejectOnAbort(Promise.reject(reason), new AbortController().signal)).rejects.toBe(reason);
   });
 
   test("rejects with the signal's reason while the promise goes on", async () => {
     const controller = new AbortController();
     const forever = new Promise<never>(() => {});
-    const waiting = abortable(forever, controller.signal);
+    const waiting = rejectOnAbort(forever, controller.signal);
     controller.abort(reason);
     expect(waiting).rejects.toBe(reason);
     await waiting.catch(() => {});
@@ -61,7 +61,7 @@ describe("abortable", () => {
         return Reflect.get(target, name, target);
       },
     });
-    await abortable(Promise.resolve(), spied);
+    await rejectOnAbort(Promise.resolve(), spied);
     await Promise.resolve();
     expect(listeners).toBe(0);
   });
@@ -76,7 +76,7 @@ test("throwIfAborted throws the reason itself", () => {
 test("a scope ends what it has, in its order and once; what is added later ends immediately", () => {
   const ended: string[] = [];
   {
-    using scope = new TaskScope(() => ended.push("first"));
+    using scope = new CleanupScope(() => ended.push("first"));
     scope.add(() => ended.push("second"));
     expect(ended).toEqual([]);
     scope[Symbol.dispose]();

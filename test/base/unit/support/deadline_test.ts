@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { deadlineAfter, resultWithin, sleep, startCallDeadline } from "../../../../src/base/support/deadline.ts";
+import { deadlineAfter, resultInTimeOrNull, sleep, startCallDeadline } from "../../../../src/base/support/deadline.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 test("a deadline aborts with its own reason when the time is over", async () => {
@@ -52,10 +52,10 @@ test.each([["5s", '"5s"'], [NaN, "NaN"], [null, "Null"]])(
 test("work that is late has no result, and goes on; work in time leaves no timer", async () => {
   const clock = new FakeClock();
   const { promise, reject } = Promise.withResolvers<string>();
-  const late = resultWithin(clock, 100, promise);
+  const late = resultInTimeOrNull(clock, 100, promise);
   await clock.advance(100);
   expect(await late).toBe(null);
   reject(new Error("too late to matter"));
-  expect(await resultWithin(clock, 100, Promise.resolve("done"))).toBe("done");
+  expect(await resultInTimeOrNull(clock, 100, Promise.resolve("done"))).toBe("done");
   expect(clock.timers).toBe(0);
 });

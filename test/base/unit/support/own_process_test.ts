@@ -8,9 +8,9 @@ const table = fileURLToPath(new URL("../../../../src/base/process/proc/process_t
 const program = `
   import { spawn } from "node:child_process";
   import { openSync } from "node:fs";
-  import { listChildProcesses, noteChildStarted } from ${JSON.stringify(table)};
+  import { listChildProcesses, checkFirstThreadHasChild } from ${JSON.stringify(table)};
   const child = spawn("sleep", ["60"], { stdio: "ignore" });
-  noteChildStarted(child.pid);
+  checkFirstThreadHasChild(child.pid);
   try { for (;;) openSync("/dev/null", "r"); } catch {}
   console.log(listChildProcesses(process.pid).includes(child.pid));
   child.kill("SIGKILL");

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import {
-  type Answer,
   awaitAnswer,
-  isSteps,
+  isStepGenerator,
   runSteps,
   runStepsNow,
-  type Steps,
+  type StepGenerator,
+  type ValueOrPromise,
 } from "../../../../src/base/support/steps.ts";
 
-function* sum(first: Answer<number>, second: Answer<number>): Steps<number> {
+function* sum(first: ValueOrPromise<number>, second: ValueOrPromise<number>): StepGenerator<number> {
   return (yield* awaitAnswer(first)) + (yield* awaitAnswer(second));
 }
 
@@ -22,7 +22,7 @@ test("work waits for each answer that is a promise, in order", async () => {
 });
 
 test("a rejection is thrown where the answer is waited for, and the work may go on", async () => {
-  function* careful(answer: Answer<number>): Steps<string> {
+  function* careful(answer: ValueOrPromise<number>): StepGenerator<string> {
     try {
       return String(yield* awaitAnswer(answer));
     } catch (error) {
@@ -34,8 +34,8 @@ test("a rejection is thrown where the answer is waited for, and the work may go 
 });
 
 test("only a generator counts as work", () => {
-  expect(isSteps(sum(1, 2))).toBe(true);
+  expect(isStepGenerator(sum(1, 2))).toBe(true);
   for (const result of [undefined, null, 3, [1], new Map(), Promise.resolve(1)]) {
-    expect(isSteps(result)).toBe(false);
+    expect(isStepGenerator(result)).toBe(false);
   }
 });

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
-import { ErasableLine } from "../../../../src/base/terminal/progress_line.ts";
+import { ErasableTerminalLine } from "../../../../src/base/terminal/progress_line.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 test("a line takes the other's place, is cut to the terminal, cannot move the cursor, and is wiped away", () => {
   const io = fakeIo({ stderrIsTerminal: true, columns: 20 });
   {
-    using line = new ErasableLine(io);
+    using line = new ErasableTerminalLine(io);
     line.show("waiting for \x1b[2Ja long while");
     line.show("soon");
   }
@@ -15,12 +15,12 @@ test("a line takes the other's place, is cut to the terminal, cannot move the cu
 
 test("what was not shown is not wiped away", () => {
   const io = fakeIo({ stderrIsTerminal: true });
-  new ErasableLine(io)[Symbol.dispose]();
+  new ErasableTerminalLine(io)[Symbol.dispose]();
   expect(io.stderr()).toBe("");
 });
 
 test("in a pipe, and on a terminal that cannot wipe, it does not fit", () => {
-  expect(ErasableLine.canShow(fakeIo())).toBe(false);
-  expect(ErasableLine.canShow(fakeIo({ stderrIsTerminal: true, env: { TERM: "dumb" } }))).toBe(false);
-  expect(ErasableLine.canShow(fakeIo({ stderrIsTerminal: true, env: { TERM: "xterm" } }))).toBe(true);
+  expect(ErasableTerminalLine.canShow(fakeIo())).toBe(false);
+  expect(ErasableTerminalLine.canShow(fakeIo({ stderrIsTerminal: true, env: { TERM: "dumb" } }))).toBe(false);
+  expect(ErasableTerminalLine.canShow(fakeIo({ stderrIsTerminal: true, env: { TERM: "xterm" } }))).toBe(true);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import {
-  PartProgress,
+  BlockingWorkProgress,
   type ProgressFacts,
   ProgressLine,
   progressText,
@@ -153,7 +153,7 @@ describe("parts of work that blocks the event loop", () => {
     const io = fakeIo({ stderrIsTerminal: true, env: { TERM: "xterm" } });
     const clock = new FakeClock();
     {
-      using progress = new PartProgress({ io, values }, clock);
+      using progress = new BlockingWorkProgress({ io, values }, clock);
       progress.startPart(structure);
       expect(io.stderr()).toBe("\r\x1b[Kchecking the structure");
       progress.startPart(rows);
@@ -172,7 +172,7 @@ describe("parts of work that blocks the event loop", () => {
     const io = fakeIo();
     const clock = new FakeClock();
     {
-      using progress = new PartProgress({ io, values }, clock);
+      using progress = new BlockingWorkProgress({ io, values }, clock);
       progress.startPart(structure);
       expect(io.stderr()).toBe("baton: checking the structure\n");
       progress.startPart(rows);

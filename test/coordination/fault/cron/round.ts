@@ -5,8 +5,8 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { readHistoryReport } from "../../../../src/coordination/history/history_report.ts";
 import { readTickSchedules, type TickScheduleReport } from "../../../../src/coordination/tick/tick_report.ts";
@@ -154,7 +154,10 @@ class Round {
 
   async #readReports(): Promise<ReadonlyMap<string, TickReport>> {
     const { backend, items } = this.#place;
-    await using zk = await connect({ servers: parseServers(backend.servers), connectTimeoutMs: patienceMs });
+    await using zk = await connectToZooKeeper({
+      servers: parseZooKeeperServers(backend.servers),
+      connectTimeoutMs: patienceMs,
+    });
     return new Map(
       await Promise.all(items.names.map(async (name) => {
         const schedules = await readTickSchedules(zk, name);

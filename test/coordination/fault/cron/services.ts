@@ -8,13 +8,13 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { readHistoryReport } from "../../../../src/coordination/history/history_report.ts";
 import { emptyHistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { readTickSchedules } from "../../../../src/coordination/tick/tick_report.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
-import { resultWithin, sleep } from "../../../../src/base/support/deadline.ts";
+import { resultInTimeOrNull, sleep } from "../../../../src/base/support/deadline.ts";
 import { type Backend, serversThatEnded } from "../../../support/backend.ts";
 import type { RunningBackend } from "../../../support/backends.ts";
 import { ChaosProxy } from "../../../support/chaos_proxy.ts";
@@ -194,7 +194,10 @@ class ServicesRun {
     for (let at = firstMs; at <= lastMs; at += minuteMs) due.push(at);
     let runs = 0;
     await this.#options.observer.now();
-    await using zk = await connect({ servers: parseServers(backend.servers), connectTimeoutMs: 30_000 });
+    await using zk = await connectToZooKeeper({
+      servers: parseZooKeeperServers(backend.servers),
+      connectTimeoutMs: 30_000,
+    });
     for (const [index, name] of items.names.entries()) {
       const sections = items.sections(name);
       if (overlapMs(sections, Infinity) > 0) failures.push(`${name} ran twice at the same time`);
@@ -314,7 +317,7 @@ class ServiceHost {
     this.#isWanted = false;
     this.signal("SIGTERM");
     const ended = this.#service?.ended ?? Promise.resolve("code 0");
-    const how = await resultWithin(systemClock(), 90_000, ended) ?? "nothing, within 90 s of SIGTERM";
+    const how = await resultInTimeOrNull(systemClock(), 90_000, ended) ?? "nothing, within 90 s of SIGTERM";
     if (how !== "code 0") this.ends.push(how);
   }
 

@@ -1,8 +1,8 @@
 /**
  * One ensemble, sessions that use it all the time, one fault after the other, and a judgement of everything at the end.
  */
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { retryOnConnectionLoss } from "../../../../src/coordination/nodes/node_requests.ts";
@@ -108,7 +108,7 @@ async function runOnOneEnsemble(plans: readonly EnsemblePlan[], options: Ensembl
   const ensemble = await zooKeeperEnsemble.start({ ...server, portBetween: partition.portBetween });
   stack.defer(() => ensemble.close());
   const observer = stack.use(
-    await connect({ servers: parseServers(ensemble.servers), sessionTimeoutMs: observerTimeoutMs }),
+    await connectToZooKeeper({ servers: parseZooKeeperServers(ensemble.servers), sessionTimeoutMs: observerTimeoutMs }),
   );
   for (const path of [tree.log, tree.registers, ...registers]) await observer.create(path, nothing);
   const ways = await Promise.all(
@@ -148,7 +148,7 @@ async function runOnOneEnsemble(plans: readonly EnsemblePlan[], options: Ensembl
   }
   const failures = ended ? [] : [`${history.open} calls never end, or a lock is never granted`];
   if (!isLost) failures.push(...endsOf(sessions));
-  const reader = stack.use(await connect({ servers: parseServers(ensemble.servers) }));
+  const reader = stack.use(await connectToZooKeeper({ servers: parseZooKeeperServers(ensemble.servers) }));
   await asked(reader, () => reader.sync("/"));
   const left = await nodesLeft(reader);
   failures.push(

@@ -1,6 +1,6 @@
 /** A session, and its own ways to the servers: each can be cut or torn without anybody else noticing. */
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import type { Connection } from "../../../../src/base/sockets/connection.ts";
 import { dial } from "../../../../src/base/sockets/dial.ts";
@@ -47,8 +47,8 @@ export class Way implements AsyncDisposable {
     const proxies = await Promise.all(nodes.map(({ address }) => ChaosProxy.start(address)));
     const rearmed = { batches: 0, bytesMax: 0 };
     try {
-      const zk = await connect({
-        servers: parseServers(proxies.map(({ servers }) => servers).join(",")),
+      const zk = await connectToZooKeeper({
+        servers: parseZooKeeperServers(proxies.map(({ servers }) => servers).join(",")),
         sessionTimeoutMs,
         connectTimeoutMs: 20_000,
         dial: async (address, handlers, options) => observed(await dial(address, handlers, options), rearmed),

@@ -1,6 +1,6 @@
 /** Whether the servers of a round did their part of it. */
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { RunningBackend } from "../../../support/backends.ts";
 
 export interface Attempt<Result> {
@@ -25,6 +25,6 @@ export async function againUnlessServed<Result>(
 
 /** Whether a session can be opened, past every proxy. */
 export async function commits({ servers }: RunningBackend): Promise<boolean> {
-  const options = { servers: parseServers(servers), connectTimeoutMs: 10_000 };
-  return await connect(options).then((zk) => zk.close().then(() => true), () => false);
+  const options = { servers: parseZooKeeperServers(servers), connectTimeoutMs: 10_000 };
+  return await connectToZooKeeper(options).then((zk) => zk.close().then(() => true), () => false);
 }

@@ -5,8 +5,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { poolPath } from "../../../../src/coordination/pool/pool_path.ts";
 import { readPoolStatus } from "../../../../src/coordination/pool/read_pool_status.ts";
 import { serversThatEnded } from "../../../support/backend.ts";
@@ -145,7 +145,10 @@ class Round {
       this.#states = new Map(items.names.map((name) => [name, "done"]));
       return items.names.every((name) => items.sections(name).some(({ text }) => text.endsWith("ok\n")));
     }
-    await using zk = await connect({ servers: parseServers(backend.servers), connectTimeoutMs: 5000 });
+    await using zk = await connectToZooKeeper({
+      servers: parseZooKeeperServers(backend.servers),
+      connectTimeoutMs: 5000,
+    });
     const { items: rows } = await readPoolStatus(zk, component, { path: poolPath(component), named: items.names });
     this.#states = new Map(rows.map(({ item, state }) => [item, state]));
     return rows.every(({ state }) => state === "done");

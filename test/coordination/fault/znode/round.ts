@@ -6,8 +6,8 @@ import { checkHistory, type HistoryVerdict } from "../../../checker/check_histor
 import type { HistoryOperation } from "../../../checker/operation.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { Backend } from "../../../support/backends.ts";
 import { seededRandom } from "../../../support/random.ts";
 import { monotonicMs } from "../../../pubsub/fault/pubsub/monotonic.ts";
@@ -38,7 +38,7 @@ const sameNodesMs = 2000;
 const sessionTimeoutMs = 6000;
 /** The server has given it to a node of its own. */
 async function firstZxidOf(servers: string): Promise<bigint> {
-  await using zk = await connect({ servers: parseServers(servers), sessionTimeoutMs });
+  await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(servers), sessionTimeoutMs });
   await zk.create("/znode-first", new Uint8Array(0));
   return (await zk.getData("/znode-first")).stat.czxid;
 }

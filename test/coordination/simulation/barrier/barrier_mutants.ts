@@ -7,7 +7,7 @@ export const barrierMutants: readonly Mutant[] = [
     world: "barrier",
     changes: [{
       in: "barrier_decision:decideWhileGathering",
-      from: "const responded = candidates.filter((node) => there.has(barrierResponseName(round.id, node.guid)));",
+      from: "const responded = candidates.filter((node) => there.has(barrierResponseNodeName(round.id, node.guid)));",
       to: "const responded = candidates;",
     }, {
       in: "barrier_decision:barrierDecisionRequests",
@@ -133,8 +133,8 @@ export const barrierMutants: readonly Mutant[] = [
     world: "barrier",
     changes: [{
       in: "barrier_participant:BarrierParticipant.#decide",
-      from: "this.#seen = addSeenParticipants({ state, children, seen: this.#seen });",
-      to: "this.#seen = addSeenParticipants({ state, children: [], seen: [] });",
+      from: "this.#seen = addSeenBarrierParticipants({ state, children, seen: this.#seen });",
+      to: "this.#seen = addSeenBarrierParticipants({ state, children: [], seen: [] });",
     }],
     kinds: ["started after a loss"],
     from: 3,

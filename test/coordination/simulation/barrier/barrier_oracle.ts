@@ -4,10 +4,10 @@
  */
 import type { BarrierMembership } from "../../../../src/coordination/barrier/barrier_membership.ts";
 import {
+  type BarrierParticipantNode,
   type BarrierState,
+  parseBarrierParticipantNode,
   parseBarrierState,
-  parseParticipantNode,
-  type ParticipantNode,
 } from "../../../../src/coordination/barrier/barrier_state.ts";
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
 import { nameOf, type StoredTree, type TreeObserver } from "../../../world/stored_tree.ts";
@@ -107,7 +107,7 @@ export class BarrierOracle implements TreeObserver {
 
   /** A process has received the names of the nodes of a barrier. */
   listed(sessionId: bigint, children: readonly string[]): void {
-    const nodes = children.map(parseParticipantNode).filter((node) => node?.onLost === "fail");
+    const nodes = children.map(parseBarrierParticipantNode).filter((node) => node?.onLost === "fail");
     for (const mine of nodes) {
       if (mine === null || this.#entries.get(mine.guid)?.sessionId !== sessionId) continue;
       const seen = this.#seen.get(keyOf(mine)) ?? new Set();
@@ -141,7 +141,9 @@ export class BarrierOracle implements TreeObserver {
     const { path, holderId, rank, size, generation, fencingToken } = membership;
     const what =
       `${process.name} believes that it has rank ${rank} of generation ${generation} with token ${fencingToken}`;
-    const own = this.#tree.childrenOf(path).find((node) => parseParticipantNode(nameOf(node.path))?.guid === holderId);
+    const own = this.#tree.childrenOf(path).find((node) =>
+      parseBarrierParticipantNode(nameOf(node.path))?.guid === holderId
+    );
     const started = this.#stateAt(path)?.started;
     if (own === undefined) this.#world.fail("member without a node", what);
     else if (
@@ -198,7 +200,7 @@ export class BarrierOracle implements TreeObserver {
     }
     if (path.startsWith("/baton/gates/")) return this.#gateChanges(path, after);
     if (!path.startsWith("/baton/barriers/")) return;
-    const participant = parseParticipantNode(nameOf(path));
+    const participant = parseBarrierParticipantNode(nameOf(path));
     this.#changed.add(participant === null ? path : path.slice(0, path.lastIndexOf("/")));
     if (participant === null) return this.#responseChanges(before, after);
     if (after === undefined) this.#goneIn.set(keyOf(participant), this.#commits);
@@ -320,7 +322,7 @@ export class BarrierOracle implements TreeObserver {
     });
     if (new Set(members).size !== members.length) this.#world.fail("early start", `${what}: a member counts twice`);
     for (const { path: at } of this.#tree.childrenOf(path)) {
-      const node = parseParticipantNode(nameOf(at));
+      const node = parseBarrierParticipantNode(nameOf(at));
       if (node === null || node.epoch !== epoch) continue;
       if (node.generation < generation) this.#world.fail("two generations", `${what} was started; ${at} is there`);
       if (members.includes(node.guid) && node.parties !== members.length) {
@@ -331,5 +333,5 @@ export class BarrierOracle implements TreeObserver {
 }
 
 /** A participant in one generation. */
-const keyOf = ({ guid, epoch, generation }: Pick<ParticipantNode, "guid" | "epoch" | "generation">): string =>
+const keyOf = ({ guid, epoch, generation }: Pick<BarrierParticipantNode, "guid" | "epoch" | "generation">): string =>
   `${guid} ${epoch}.${generation}`;

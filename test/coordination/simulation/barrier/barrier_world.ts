@@ -2,7 +2,7 @@
  * Participants of a barrier at one keeper, all of them real, under faults; and a quiet end in which each one must be
  * started.
  */
-import type { MemberLossPolicy } from "../../../../src/coordination/barrier/barrier_state.ts";
+import type { BarrierMemberLossPolicy } from "../../../../src/coordination/barrier/barrier_state.ts";
 import type { Fault } from "../../../world/fault_plan.ts";
 import {
   atCommits,
@@ -21,7 +21,7 @@ import { participantProgram } from "./participant_program.ts";
 
 interface BarrierWorldOptions extends RecipeWorldOptions {
   readonly parties: number;
-  readonly onLost: MemberLossPolicy;
+  readonly onLost: BarrierMemberLossPolicy;
   readonly hasMismatches: boolean;
   readonly hasGate: boolean;
   readonly hasOperator?: boolean;

@@ -4,11 +4,11 @@
  */
 import { liftGate, setGate, waitGate } from "../../../../src/coordination/barrier/barrier_gate.ts";
 import type { BarrierMembership } from "../../../../src/coordination/barrier/barrier_membership.ts";
-import type { MemberLossPolicy } from "../../../../src/coordination/barrier/barrier_state.ts";
+import type { BarrierMemberLossPolicy } from "../../../../src/coordination/barrier/barrier_state.ts";
 import { enterBarrier } from "../../../../src/coordination/barrier/enter_barrier.ts";
 import { coordinationObjectPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { BatonError, errorMessage } from "../../../../src/base/errors.ts";
-import { onAbort, TaskScope } from "../../../../src/base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../../../src/base/support/abort.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -19,7 +19,7 @@ import type { BarrierOracle, MembershipInUse } from "./barrier_oracle.ts";
 export interface ParticipantSettings {
   readonly slowCommitMs?: number;
   readonly parties: number;
-  readonly onLost: MemberLossPolicy;
+  readonly onLost: BarrierMemberLossPolicy;
   /** Some participants have other options. */
   readonly hasMismatches: boolean;
   readonly hasGate: boolean;
@@ -158,7 +158,7 @@ class SimParticipant extends RecipeClient {
     try {
       for (let reads = 0; reads < 20 && !signal.aborted; reads++) {
         const changed = Promise.withResolvers<unknown>();
-        using _ends = new TaskScope(onAbort(signal, changed.resolve), onAbort(zk.session.ended, changed.resolve));
+        using _ends = new CleanupScope(onAbort(signal, changed.resolve), onAbort(zk.session.ended, changed.resolve));
         const { children } = await zk.getChildren(path, { watch: changed.resolve });
         const response = children.find((name) => name.startsWith("r-"));
         if (response === undefined) await changed.promise;

@@ -15,7 +15,7 @@ import {
 import type { LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
 import { resetFutureTicks } from "../../../../src/coordination/tick/reset_ticks.ts";
 import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
-import { abortable, whenAborted } from "../../../../src/base/support/abort.ts";
+import { rejectOnAbort, whenAborted } from "../../../../src/base/support/abort.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import { BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
@@ -172,7 +172,10 @@ class SimCronHost extends RecipeClient {
     world.log(() => `${process.name} runs ${job.name}, tick ${tick.run.tickMs}, try ${tick.run.attempt}`);
     const endMs = clock.now() + (isQuiet() ? 50 : settings.jobMsMax) * chance.next();
     while (clock.now() < endMs && !stopJobs.aborted && oracle.check(running)) {
-      await abortable(sleep(clock, Math.min(endMs - clock.now(), 250)), AbortSignal.any([stopJobs, tick.lease.lost]))
+      await rejectOnAbort(
+        sleep(clock, Math.min(endMs - clock.now(), 250)),
+        AbortSignal.any([stopJobs, tick.lease.lost]),
+      )
         .catch(() => {});
     }
     if (!oracle.check(running)) {

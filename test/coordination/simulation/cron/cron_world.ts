@@ -2,7 +2,7 @@
  * Hosts with `baton cron` and one crontab, at one keeper, under faults and with clocks that are wrong; and a quiet end
  * with right clocks.
  */
-import { tickTurnDelayMs } from "../../../../src/coordination/cron/follow_schedule.ts";
+import { hostDelayAfterTickMs } from "../../../../src/coordination/cron/follow_schedule.ts";
 import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
 import type { Fault } from "../../../world/fault_plan.ts";
 import { atCommits, drawPlan, recipeMarks, RecipeWorld, type RecipeWorldOptions } from "../../../world/recipe_world.ts";
@@ -99,7 +99,7 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
       const calm = { fromMs, untilMs: followMs, clockSpread: options.clockSpread };
       const servedMs = (servers()?.wallMs() ?? 0) - (world.nowMs - options.quietMs) + longestMs;
       const turn = (sessionId: bigint, tick: { readonly name: string; readonly tickMs: number }) =>
-        tickTurnDelayMs(sessionId, { ...tick, splayMs: options.splayMs });
+        hostDelayAfterTickMs(sessionId, { ...tick, splayMs: options.splayMs });
       oracle.judge(servedMs, options.slots < lines.length ? null : calm, turn);
     },
     untilMs,

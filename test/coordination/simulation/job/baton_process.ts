@@ -4,7 +4,7 @@
  */
 import { type GuardKeptSession, GuardLoop } from "../../../../src/base/process/guard/guard_main.ts";
 import { loadLibc, provideSimulatedLibc } from "../../../../src/base/process/libc.ts";
-import { type ChildEnd, toChildEnd } from "../../../../src/base/process/spawn/child_outcome.ts";
+import { type ChildExitStatus, toChildExitStatus } from "../../../../src/base/process/spawn/child_outcome.ts";
 import type { HelperProcess } from "../../../../src/base/process/spawn/helper_process.ts";
 import {
   type CommandLaunchOptions,
@@ -16,7 +16,7 @@ import type { SignalSource } from "../../../../src/base/process/supervise/signal
 import { jobCookieVariable } from "../../../../src/base/process/proc/process_table.ts";
 import { registerChildProcess } from "../../../../src/base/support/own_process.ts";
 import { keepDeadBatonSession } from "../../../../src/coordination/job/kept_session.ts";
-import { endSession } from "../../../../src/protocols/zookeeper/end_session.ts";
+import { endSessionOfDeadProcess } from "../../../../src/protocols/zookeeper/end_session.ts";
 import { Chance } from "../../../world/chance.ts";
 import type { OsProcess, SignalName, SimOs } from "../../../world/sim_os.ts";
 import { simLibc, SimPipe, SimSystem } from "../../../world/sim_proc.ts";
@@ -174,10 +174,10 @@ export class BatonProcess {
     // In the same turn as the start: baton does nothing else before it knows its child.
     const unregister = registerChildProcess(child.pid, "command");
     onStarted?.(child.pid);
-    const ended = Promise.withResolvers<ChildEnd>();
+    const ended = Promise.withResolvers<ChildExitStatus>();
     this.#ended.set(child.pid, ({ exit }) => {
       unregister();
-      ended.resolve(toChildEnd(exit?.code ?? null, exit?.signal ?? null));
+      ended.resolve(toChildExitStatus(exit?.code ?? null, exit?.signal ?? null));
     });
     job.started(child);
     if (ownGroup) os.setSession(child);
@@ -301,7 +301,8 @@ async function runGuard(
       world.count("mark guard ends the session");
       guard.endsSession = true;
       world.log(() => `${sim.name} ends the session`);
-      const end = () => endSession(session.handle, { clock, limitMs: endSessionMsMax, dial: network.dial(sim) });
+      const end = () =>
+        endSessionOfDeadProcess(session.handle, { clock, limitMs: endSessionMsMax, dial: network.dial(sim) });
       void (kept?.end() ?? end()).then(finish);
       return;
     }

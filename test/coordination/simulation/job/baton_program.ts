@@ -3,7 +3,7 @@
  * again and again.
  */
 import { closeCoordinationSession } from "../../../../src/coordination/connect/command_session.ts";
-import { acquireLock, type AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
+import { acquireLock, type AcquireLockOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import type { Lease, LockMode } from "../../../../src/base/process/lease.ts";
 import { type CommandGuard, startGuard } from "../../../../src/base/process/guard/guard.ts";
 import { JobTable } from "../../../../src/base/process/proc/job_table.ts";
@@ -11,13 +11,13 @@ import type { ChildOutcome } from "../../../../src/base/process/spawn/child_outc
 import {
   type SignalSource,
   StoppedBySignal,
-  StopRequest,
+  StopRequestListener,
 } from "../../../../src/base/process/supervise/signal_source.ts";
 import { superviseChild, type SuperviseOptions } from "../../../../src/base/process/supervise/supervise_child.ts";
 import { ScriptWatch } from "../../../../src/coordination/hold/script_process.ts";
 import { holderSignals, superviseScript } from "../../../../src/coordination/hold/supervise_script.ts";
-import { abortable } from "../../../../src/base/support/abort.ts";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { rejectOnAbort } from "../../../../src/base/support/abort.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { encodeSessionHandle } from "../../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { type ClientWorld, isExpected } from "../../../world/recipe_client.ts";
@@ -132,13 +132,13 @@ class LockCall {
     const ended = new AbortController();
     watch?.ended.then(() => script?.truth === null && ended.abort());
     using signals = script === null ? null : holderSignals(this.#baton.signals, ended.signal);
-    using stop = new StopRequest(signals ?? this.#baton.signals);
+    using stop = new StopRequestListener(signals ?? this.#baton.signals);
     const guard = startGuard(() => {}, (onLine) => this.#baton.startGuard(onLine), clock);
     let isGuarded = false;
     let zk: ZooKeeper | null = null;
     try {
       const dial = network.dial(process);
-      const opened = await abortable(connect({ servers, clock, dial, sessionTimeoutMs }), stop.signal);
+      const opened = await rejectOnAbort(connectToZooKeeper({ servers, clock, dial, sessionTimeoutMs }), stop.signal);
       zk = opened;
       guard.setSession(encodeSessionHandle({ servers }, opened.session));
       if (this.#shared.settings.jobs > 1) {
@@ -292,7 +292,7 @@ class LockCall {
   async #acquire(zk: ZooKeeper, name: string, signal: AbortSignal): Promise<Lease> {
     const { settings, isQuiet } = this.#shared;
     const mode = this.chance.oneOf(settings.modes);
-    const options: AcquireOptions = {
+    const options: AcquireLockOptions = {
       clock: this.#process.clock,
       mode,
       signal,

@@ -46,7 +46,7 @@ export const jobMutants: readonly Mutant[] = [
       from: "    if (this.#ends.size === this.#kills.size) return this.#end();\n",
       to: "    if (this.#ends.size <= this.#kills.size) return this.#end();\n",
     }, {
-      in: "guard_state:sessionToEnd",
+      in: "guard_state:chooseGuardSessionToEnd",
       from: "return [...jobs.keys()].every((cookie) => after.isCleared(cookie)) ? session : null;",
       to: "return session;",
     }],
@@ -87,7 +87,7 @@ export const jobMutants: readonly Mutant[] = [
       from: '  if (environ !== null && parseJobCookies(environ).includes(cookie)) return "marked";\n',
       to: "",
     }, {
-      in: "known_processes:KnownProcesses.find",
+      in: "known_processes:JobProcessFinder.find",
       from: "    this.rememberDescendants();\n    const pids",
       to: "    const pids",
     }],
@@ -120,7 +120,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a known process is recognized by its number alone",
     world: "job",
     changes: [{
-      in: "known_processes:KnownProcesses.#isKnown",
+      in: "known_processes:JobProcessFinder.#isKnown",
       from: "(row?.dead === false && row.startTicks === this.#known.get(pid))",
       to: "row?.dead === false",
     }],
@@ -145,7 +145,7 @@ export const jobMutants: readonly Mutant[] = [
     changes: [{
       in: "job_processes:JobProcesses.find",
       from: "      return {\n" +
-        "        alive: findLivingProcesses(() => descendantsAfterReaping(libc, isNotOfTheCommand), " +
+        "        alive: findLivingProcesses(() => reapAndListDescendants(libc, isNotOfTheCommand), " +
         "isProcessAlive),\n        isCertain: true,\n      };",
       to: "      reapAdoptedOrphans(libc);\n      return { alive: sendSignal(-pid, 0) ? [pid] : [], isCertain: true };",
     }],
@@ -168,7 +168,7 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       in: "job_processes:isNotOfTheCommand",
-      from: "  return isOwnHelperProcess(pid) || isServiceProcess(pid);",
+      from: "  return isOwnHelperProcess(pid) || isBatonServiceProcess(pid);",
       to: "  return isOwnHelperProcess(pid);",
     }],
     kinds: ["stranger signalled"],

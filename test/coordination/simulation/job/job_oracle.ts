@@ -6,7 +6,7 @@
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
 import type { Lease } from "../../../../src/base/process/lease.ts";
 import type { ChildOutcome } from "../../../../src/base/process/spawn/child_outcome.ts";
-import type { ChildEvent } from "../../../../src/base/process/supervise/child_run.ts";
+import type { SupervisionEvent } from "../../../../src/base/process/supervise/child_run.ts";
 import type { SuperviseOptions } from "../../../../src/base/process/supervise/supervise_child.ts";
 import { grantOf, grantsOf, isInForce } from "../lock/lock_oracle.ts";
 import type { StoredTree, TreeObserver } from "../../../world/stored_tree.ts";
@@ -188,7 +188,7 @@ export class JobOracle implements TreeObserver {
   }
 
   /** baton has done this to the command. */
-  happened(job: JobTruth, { kind }: ChildEvent): void {
+  happened(job: JobTruth, { kind }: SupervisionEvent): void {
     if (kind === "leftovers_left") job.hasLeftSome = true;
     const left = (why: string) => this.#world.fail("left stopped", `a process of ${job.baton.process.name}: ${why}`);
     const stopsItself = job.plan.habits.includes("stops itself");

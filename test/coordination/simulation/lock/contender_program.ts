@@ -3,7 +3,7 @@
  * interrupted.
  */
 import { campaign } from "../../../../src/coordination/election/campaign.ts";
-import { acquireLock, type AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
+import { acquireLock, type AcquireLockOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import { electionPath, lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { acquireUncontendedLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
@@ -114,7 +114,7 @@ class SimContender extends RecipeClient {
     const { clock } = this.process;
     const { settings } = this.#shared;
     const mode = this.chance.oneOf(settings.modes);
-    const options: AcquireOptions = {
+    const options: AcquireLockOptions = {
       clock,
       mode,
       wait: this.#wait(),

@@ -194,7 +194,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a patient session sends no heartbeat while a request has no response",
     world: "lock",
     changes: [{
-      in: "session_timing:decideHeartbeat",
+      in: "session_timing:decideSessionHeartbeat",
       from: "  const isPingDue = nowMs >= (isHeartbeatPending ? laterPingAtMs : pingAtMs);",
       to: "  const isPingDue = !isHeartbeatPending && nowMs >= pingAtMs;",
     }],

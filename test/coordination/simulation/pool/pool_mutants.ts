@@ -21,7 +21,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "an item is run from a list that is older than its end",
     world: "pool",
     changes: [{
-      in: "item_record:isItemListValid",
+      in: "item_record:isListValidForItem",
       from: 'return record.state === "ended" && record.zxid < listedAt;',
       to: 'return record.state === "ended" && (record.zxid < listedAt || listedAt > 0n);',
     }],

@@ -2,7 +2,7 @@
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import type { PoolPath } from "../../../../src/coordination/pool/pool_path.ts";
 import type { PoolJob, PoolJobEnd, PoolRunOptions } from "../../../../src/coordination/pool/pool_run_options.ts";
-import type { PoolCounts } from "../../../../src/coordination/pool/work_list.ts";
+import type { PoolItemCounts } from "../../../../src/coordination/pool/work_list.ts";
 import { runPool } from "../../../../src/coordination/pool/run_pool_items.ts";
 import { BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
@@ -83,7 +83,7 @@ class SimPoolHost extends RecipeClient {
    * Each item of a list that does not change is done, failed, left to others, or left over. What failed was tried
    * again.
    */
-  #judgeCounts(counts: PoolCounts): void {
+  #judgeCounts(counts: PoolItemCounts): void {
     const { isQuery, items } = this.#shared.settings;
     if (this.#failed.size > 0) {
       this.process.world.fail("not tried again", `${this.process.name}: ${[...this.#failed].join(", ")}`);

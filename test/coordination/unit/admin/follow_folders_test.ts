@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import {
   type FollowedFoldersRound,
   followObjectFolders,
-  watchListsOfNodes,
+  watchChildListReads,
 } from "../../../../src/coordination/admin/follow_folders.ts";
 import { readChildNames } from "../../../../src/coordination/nodes/node_requests.ts";
 import { refuse } from "../../../support/fake_tree.ts";
@@ -29,7 +29,7 @@ function follow(zk: FakeZooKeeper = bench.client(), objectsMax = 100) {
     const folders = [{
       path: folder,
       read: async (client: typeof zk, name: string, watch: () => void) => {
-        const lists = watchListsOfNodes(client, watch);
+        const lists = watchChildListReads(client, watch);
         await lists.getChildren(`${folder}/${name}`);
         return (await readChildNames(lists, `${folder}/${name}/h`)).length;
       },

@@ -1,27 +1,28 @@
 import { describe, expect, test } from "bun:test";
 import {
-  addSeenParticipants,
+  addSeenBarrierParticipants,
   type BarrierObservation,
   decideBarrierStep,
 } from "../../../../src/coordination/barrier/barrier_decision.ts";
 import {
-  barrierResponseName,
+  type BarrierMemberLossPolicy,
+  barrierParticipantNodePrefix,
+  barrierResponseNodeName,
   type BarrierState,
   formatBarrierState,
   initialBarrierState,
-  type MemberLossPolicy,
+  parseBarrierParticipantNode,
   parseBarrierState,
-  parseParticipantNode,
-  participantNodePrefix,
 } from "../../../../src/coordination/barrier/barrier_state.ts";
 
 let sequence = 0;
 function party(
   guid: string,
-  wants: { generation?: number; parties?: number; onLost?: MemberLossPolicy; epoch?: string } = {},
+  wants: { generation?: number; parties?: number; onLost?: BarrierMemberLossPolicy; epoch?: string } = {},
 ) {
   const { generation = 1, parties = 2, onLost = "fail", epoch = "e" } = wants;
-  return participantNodePrefix({ epoch, generation, parties, onLost, guid }) + String(sequence++).padStart(10, "0");
+  return barrierParticipantNodePrefix({ epoch, generation, parties, onLost, guid }) +
+    String(sequence++).padStart(10, "0");
 }
 const fresh = initialBarrierState("e");
 const asking: BarrierState = { ...fresh, round: { id: "a.0", members: ["a", "b"] } };
@@ -58,14 +59,14 @@ describe("a party of a barrier", () => {
   });
 
   test("starts those who answered, in the order in which they came, whoever sees it", () => {
-    const children = [party("b"), party("a"), barrierResponseName("a.0", "a")];
+    const children = [party("b"), party("a"), barrierResponseNodeName("a.0", "a")];
     expect(decide(asking, children)).toMatchObject({ do: "wait" });
-    const all = [...children, barrierResponseName("a.0", "b"), barrierResponseName("x.0", "c")];
+    const all = [...children, barrierResponseNodeName("a.0", "b"), barrierResponseNodeName("x.0", "c")];
     expect(decide(asking, all)).toEqual({
       do: "start",
       members: ["b", "a"],
       nodes: children.slice(0, 2),
-      responses: [barrierResponseName("a.0", "b"), barrierResponseName("a.0", "a")],
+      responses: [barrierResponseNodeName("a.0", "b"), barrierResponseNodeName("a.0", "a")],
     });
   });
 
@@ -88,26 +89,29 @@ describe("a party of a barrier", () => {
     const patient = { onLost: "wait" } as const;
     const children = [party("a", patient), party("c", patient)];
     expect(decide(asking, children)).toEqual({ do: "respond", round: "a.0" });
-    expect(decide(asking, [...children, barrierResponseName("a.0", "a")])).toEqual({ do: "open", members: ["a", "c"] });
+    expect(decide(asking, [...children, barrierResponseNodeName("a.0", "a")])).toEqual({
+      do: "open",
+      members: ["a", "c"],
+    });
   });
 
   test("goes by what the first wants, and counts nobody who wants something else", () => {
     const children = [party("b", { parties: 3 }), party("a")];
     expect(decide(fresh, children)).toMatchObject({ do: "disagree", first: { parties: 3 } });
     expect(decide(fresh, children, { guid: "b" })).toMatchObject({ do: "wait", gathered: [{ guid: "b" }] });
-    expect(addSeenParticipants({ state: fresh, children, seen: ["z"] })).toEqual(["z", "b"]);
+    expect(addSeenBarrierParticipants({ state: fresh, children, seen: ["z"] })).toEqual(["z", "b"]);
   });
 });
 
 test("a barrier's names and state are read as they were written", () => {
-  expect(parseParticipantNode(party("a", { generation: 12, parties: 1000, onLost: "wait" }))).toMatchObject({
+  expect(parseBarrierParticipantNode(party("a", { generation: 12, parties: 1000, onLost: "wait" }))).toMatchObject({
     epoch: "e",
     generation: 12,
     parties: 1000,
     onLost: "wait",
     guid: "a",
   });
-  for (const name of ["r-x.0-a", "p-e.1-2x-a-0000000000", "q"]) expect(parseParticipantNode(name)).toBeNull();
+  for (const name of ["r-x.0-a", "p-e.1-2x-a-0000000000", "q"]) expect(parseBarrierParticipantNode(name)).toBeNull();
   const broken = { generation: 3, lost: ["root@db1:1"], why: "it went" };
   const state = { ...started, round: asking.round, broken };
   expect(parseBarrierState(formatBarrierState(state), "/b")).toEqual(state);

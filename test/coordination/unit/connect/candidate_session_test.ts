@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/base/errors.ts";
 import { CandidateSession } from "../../../../src/coordination/connect/candidate_session.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
@@ -18,7 +18,7 @@ test("of one outage only the first try to open a session may speak, and the next
       ended = new AbortController();
       return Promise.resolve({ session: { ended: ended.signal } } as unknown as ZooKeeper);
     },
-    options: { servers: parseServers("zk1") },
+    options: { servers: parseZooKeeperServers("zk1") },
     clock,
     isPatient: true,
     onUnreachable: (why) => told.push(why),

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { openCoordinationSession } from "../../../../src/coordination/connect/command_session.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeperConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
@@ -19,7 +19,7 @@ test.each([[false, 1], [true, 0]])(
   async (quiet, count) => {
     const clock = new FakeClock(0);
     const io = fakeIo();
-    const options = { servers: parseServers("zk1,zk2") };
+    const options = { servers: parseZooKeeperServers("zk1,zk2") };
     void openCoordinationSession(connectWithoutEnd, options, { isPatient: true, io, clock, quiet, what: 'lock "x"' });
     await clock.advance(1999);
     expect(io.stderr()).toBe("");
@@ -35,7 +35,7 @@ test.each([['lock "x"', 'still waiting for lock "x"'], ["", "still trying"]])(
   async (what, goal) => {
     const clock = new FakeClock(0);
     const io = fakeIo();
-    const options = { servers: parseServers("zk1"), connectTimeoutMs: 10_000 };
+    const options = { servers: parseZooKeeperServers("zk1"), connectTimeoutMs: 10_000 };
     void openCoordinationSession(connectWithoutEnd, options, { isPatient: false, io, clock, quiet: false, what });
     await clock.advance(2000);
     expect(io.stderr()).toEndWith(`; ${goal}\n`);
@@ -45,7 +45,7 @@ test.each([['lock "x"', 'still waiting for lock "x"'], ["", "still trying"]])(
 test("where the names of the servers have no addresses yet it says that", async () => {
   const clock = new FakeClock(0);
   const io = fakeIo();
-  const options = { servers: parseServers("zk1") };
+  const options = { servers: parseZooKeeperServers("zk1") };
   void openCoordinationSession(() => new Promise(() => {}), options, {
     isPatient: true,
     io,

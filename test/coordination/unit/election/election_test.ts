@@ -14,7 +14,7 @@ import {
   electionStateCodec,
   parseLeaderGrants,
 } from "../../../../src/coordination/election/election_state.ts";
-import { leaderStatus, watchLeader } from "../../../../src/coordination/election/leader_status.ts";
+import { readLeaderStatus, watchLeader } from "../../../../src/coordination/election/leader_status.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
@@ -43,7 +43,7 @@ describe("the history", () => {
     for (let term = 1; term <= 3; term++) {
       const { lease } = await lead(`host${term}:1`);
       tokens.push(lease.fencingToken);
-      const { leader, history } = await bench.within(leaderStatus(bench.client(), "echo"));
+      const { leader, history } = await bench.within(readLeaderStatus(bench.client(), "echo"));
       expect(leader).toMatchObject({
         index: term,
         token: lease.fencingToken,
@@ -53,7 +53,7 @@ describe("the history", () => {
       expect(history.map(({ token }) => token)).toEqual(tokens);
       await lease.release();
     }
-    expect((await bench.within(leaderStatus(bench.client(), "echo"))).leader).toBeNull();
+    expect((await bench.within(readLeaderStatus(bench.client(), "echo"))).leader).toBeNull();
   });
 
   test("is kept by somebody who only tells those it passes", async () => {
@@ -62,12 +62,12 @@ describe("the history", () => {
     await bench.clock.advance(0);
     const urgent = stand(bench.client(), "three:1", { priority: 50 });
     await bench.clock.advance(0);
-    const { leader } = await bench.within(leaderStatus(bench.client(), "echo"));
+    const { leader } = await bench.within(readLeaderStatus(bench.client(), "echo"));
     expect(leader).toMatchObject({ token: first.lease.fencingToken, value: "one:1" });
     await first.lease.release();
     await bench.within(urgent.then((lease) => lease.release()));
     await bench.within(patient);
-    const { history } = await bench.within(leaderStatus(bench.client(), "echo"));
+    const { history } = await bench.within(readLeaderStatus(bench.client(), "echo"));
     expect(history.map(({ index, value }) => [index, value])).toEqual([[1, "one:1"], [2, "three:1"], [3, "two:1"]]);
   });
 
@@ -75,7 +75,7 @@ describe("the history", () => {
     await (await lead("one:1")).lease.release();
     for (let level = 0; level < 3; level++) bench.tree.reap();
     await lead("two:1");
-    expect((await bench.within(leaderStatus(bench.client(), "echo"))).leader?.index).toBe(2);
+    expect((await bench.within(readLeaderStatus(bench.client(), "echo"))).leader?.index).toBe(2);
   });
 
   test("has no more than the last 64 grants, and counts on", () => {
@@ -185,7 +185,7 @@ describe("a leader", () => {
     });
     await bench.clock.advance(100);
     expect(String(lease.lost.reason)).toContain('Leadership "echo" was revoked by ann, reason "an upgrade"');
-    expect((await bench.within(leaderStatus(bench.client(), "echo"))).leader?.value).toBe("one:1");
+    expect((await bench.within(readLeaderStatus(bench.client(), "echo"))).leader?.value).toBe("one:1");
     await lease.release();
     expect((await bench.within(resigning)).outcome).toBe("released");
     expect((await bench.within(next)).fencingToken).toBeGreaterThan(lease.fencingToken);

@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { historyNodePath } from "../../../../src/coordination/history/history_log.ts";
 import { readHistoryReport } from "../../../../src/coordination/history/history_report.ts";
-import { HoldHistory, readOpenHoldMarks } from "../../../../src/coordination/history/hold_history.ts";
+import { LockHoldRecorder, readUnrecordedHolds } from "../../../../src/coordination/history/hold_history.ts";
 import { defaultHistoryLimits } from "../../../../src/coordination/history/history_log.ts";
 import type { RecordedHoldEnd } from "../../../../src/coordination/history/history_record.ts";
 import { acquireLock } from "../../../../src/coordination/lock/acquire_lock.ts";
@@ -20,10 +20,10 @@ const done: RecordedHoldEnd = { result: "done", exitCode: 0, signal: null, why: 
 const path = historyNodePath("demo");
 
 class HistoryBench extends LockBench {
-  async hold(zk: FakeZooKeeper): Promise<{ readonly lease: ZooKeeperLease; readonly history: HoldHistory }> {
+  async hold(zk: FakeZooKeeper): Promise<{ readonly lease: ZooKeeperLease; readonly history: LockHoldRecorder }> {
     const lease = await this.within(acquireLock(zk, "demo", { clock: this.clock }), 70_000);
     const info = { ...unknownHolder, host: "db1", pid: 812 };
-    const history = new HoldHistory(zk, lease, {
+    const history = new LockHoldRecorder(zk, lease, {
       kind: "lock",
       limits: defaultHistoryLimits,
       info,
@@ -35,7 +35,7 @@ class HistoryBench extends LockBench {
   }
 
   /** Ends as a command does: without a record, the lease is released. */
-  async end({ lease, history }: { readonly lease: ZooKeeperLease; readonly history: HoldHistory }): Promise<void> {
+  async end({ lease, history }: { readonly lease: ZooKeeperLease; readonly history: LockHoldRecorder }): Promise<void> {
     await this.within(history.end(done), 20_000);
     await this.within(lease.release().catch(() => {}), 70_000);
   }
@@ -63,7 +63,7 @@ test("of the first hold", async () => {
     // The next hold leaves no mark, neither its own nor the first one's.
     await bench.end(await bench.hold(bench.client()));
     expect(await bench.results()).toEqual(["done", "done"]);
-    expect(await readOpenHoldMarks(bench.client(), path)).toEqual([]);
+    expect(await readUnrecordedHolds(bench.client(), path)).toEqual([]);
     return zk.sent.length;
   });
 });
@@ -81,7 +81,7 @@ test("of a hold after one whose host died", async () => {
     expect(await bench.results()).toEqual(["done", "lost"]);
     await bench.end(await bench.hold(bench.client()));
     expect(await bench.results()).toEqual(["done", "done", "lost"]);
-    expect(await readOpenHoldMarks(bench.client(), path)).toEqual([]);
+    expect(await readUnrecordedHolds(bench.client(), path)).toEqual([]);
     return zk.sent.length;
   });
 });
@@ -90,7 +90,7 @@ test("a mark that its holder ends while another reads it is not recorded as lost
   const bench = new HistoryBench();
   const first = await bench.hold(bench.client());
   await bench.clock.advance(100);
-  const [mark] = await readOpenHoldMarks(bench.client(), path);
+  const [mark] = await readUnrecordedHolds(bench.client(), path);
   await bench.end(first);
   const deleting = bench.client().delete(mark?.path ?? "", mark?.version ?? 0);
   expect(await bench.failure(deleting)).toMatchObject({ reason: "NONODE" });

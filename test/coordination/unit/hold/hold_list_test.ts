@@ -3,7 +3,7 @@ import {
   formatHeldLocks,
   type HeldLocks,
   parseHeldLocks,
-  removeEndedHoldMarks,
+  removeEndedHolderIds,
 } from "../../../../src/coordination/hold/hold_list.ts";
 
 const holds: HeldLocks[] = [
@@ -26,6 +26,6 @@ test("what cannot be read is nothing to release", () => {
 });
 
 test("the cookies of what is over are taken away, and no others", () => {
-  expect(removeEndedHoldMarks(holds.slice(1), "ff:1b:0a:3d:2c")).toBe("ff:0a");
-  expect(removeEndedHoldMarks([], undefined)).toBe("");
+  expect(removeEndedHolderIds(holds.slice(1), "ff:1b:0a:3d:2c")).toBe("ff:0a");
+  expect(removeEndedHolderIds([], undefined)).toBe("");
 });

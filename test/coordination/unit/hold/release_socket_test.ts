@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import process from "node:process";
 import {
   type HolderReleaseResponse,
+  isReleaseSocketUsable,
   listReleaseSockets,
-  mayReleaseThrough,
   openReleaseSocket,
   parseReleaseSocketPath,
   type ReceivedReleaseRequest,
@@ -40,9 +40,9 @@ test.if(process.platform === "linux")(
     const heard: ReceivedReleaseRequest[] = [];
     const socket = await openReleaseSocket({ holderId, script }, (one) => heard.push(one));
     expect(await requestRelease(socket.path, request, { waitMs: 50 })).toBe("late");
-    expect(mayReleaseThrough(socket.path)).toBe(true);
+    expect(isReleaseSocketUsable(socket.path)).toBe(true);
     socket[Symbol.dispose]();
-    expect([existsSync(socket.path), mayReleaseThrough(socket.path)]).toEqual([false, false]);
+    expect([existsSync(socket.path), isReleaseSocketUsable(socket.path)]).toEqual([false, false]);
     expect(await requestRelease(socket.path, request, { waitMs: 1000 })).toBeNull();
   },
 );
@@ -59,7 +59,7 @@ test.if(process.platform === "linux")("a holder that is killed leaves a file, wh
   const path = new TextDecoder().decode(value).trim();
   expect(await requestRelease(path, request, { waitMs: 10_000 })).toBe("killed");
   await holder.exited;
-  expect([existsSync(path), mayReleaseThrough(path)]).toEqual([true, false]);
+  expect([existsSync(path), isReleaseSocketUsable(path)]).toEqual([true, false]);
   expect(await requestRelease(path, request, { waitMs: 1000 })).toBeNull();
   using next = await openReleaseSocket({ holderId, script }, () => {});
   expect([existsSync(path), existsSync(next.path)]).toEqual([false, true]);
@@ -68,6 +68,6 @@ test.if(process.platform === "linux")("a holder that is killed leaves a file, wh
 test("another path is no socket of a holder process", () => {
   for (const path of ["/tmp/x", "/proc/1/fd/9", "/tmp/baton-hold-0/1.2-3.4-xyz", "/tmp/baton-hold-0/1-3-ab"]) {
     expect(parseReleaseSocketPath(path)).toBeNull();
-    expect(mayReleaseThrough(path)).toBe(false);
+    expect(isReleaseSocketUsable(path)).toBe(false);
   }
 });

@@ -12,9 +12,9 @@ const program = `
   import { isProcessAlive, isSameProcessAlive, readProcess } from ${
   JSON.stringify(source("base/process/proc/process_table.ts"))
 };
-  import { KnownProcesses } from ${JSON.stringify(source("base/process/proc/known_processes.ts"))};
+  import { JobProcessFinder } from ${JSON.stringify(source("base/process/proc/known_processes.ts"))};
   const startTicks = readProcess(process.pid).startTicks;
-  const known = new KnownProcesses("nobody's", { pid: process.pid, startTicks });
+  const known = new JobProcessFinder("nobody's", { pid: process.pid, startTicks });
   const checks = () => [isSameProcessAlive({ pid: process.pid, startTicks }), isProcessAlive(process.pid)];
   const others = [{ pid: process.pid, startTicks: 1 }, { pid: 0x7fffffff, startTicks }];
   const before = [...checks(), ...others.map(isSameProcessAlive)];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ChildEnding } from "../../../../src/base/process/spawn/child_outcome.ts";
+import type { SupervisedChildEnding } from "../../../../src/base/process/spawn/child_outcome.ts";
 import { decideLockEnding } from "../../../../src/coordination/job/lock_ending.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
 
@@ -8,7 +8,7 @@ const facts = { what: '"a"', lost: new AbortController().signal, maxHoldMs: 1500
 const killed = { kind: "signaled", signal: "SIGKILL", signalNumber: 9 } as const;
 
 describe("how a command ended, as an exit code", () => {
-  const endings: [ending: ChildEnding, exitCode: number, reason: string, message: RegExp | null][] = [
+  const endings: [ending: SupervisedChildEnding, exitCode: number, reason: string, message: RegExp | null][] = [
     [{ kind: "exited", code: 7 }, 7, "command_exited", null],
     [{ kind: "exited", code: 75 }, 75, "command_exited", null],
     [killed, 137, "command_signaled", null],
@@ -63,7 +63,7 @@ describe("how a command ended, as an exit code", () => {
   });
 
   test("of a script that holds the lock nobody knows how it ended, and nothing is said of that", () => {
-    const messageOf = (ending: ChildEnding) =>
+    const messageOf = (ending: SupervisedChildEnding) =>
       decideLockEnding({ ...ending, pid: 1, heldMs: 1 }, { ...facts, isScript: true })?.message;
     expect(messageOf({ kind: "lost", child: { kind: "exited", code: 0 } })).toMatch(/; the script was stopped$/);
     expect(messageOf({ kind: "revoked", child: null })).toMatch(/; the script was not notified of the lock$/);

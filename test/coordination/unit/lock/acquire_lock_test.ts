@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { LockMode } from "../../../../src/base/process/lease.ts";
-import type { AcquireOptions, WaitingStatus } from "../../../../src/coordination/lock/acquire_lock.ts";
+import type { AcquireLockOptions, WaitingStatus } from "../../../../src/coordination/lock/acquire_lock.ts";
 import { breakLock } from "../../../../src/coordination/lock/break_lock.ts";
 import { listLocks } from "../../../../src/coordination/admin/list_in_use.ts";
 import { lockStatus } from "../../../../src/coordination/lock/lock_status.ts";
@@ -174,7 +174,7 @@ describe("the order of grants", () => {
 });
 
 describe("a limit", () => {
-  const permit = (limit: number): AcquireOptions => ({ mode: "permit", limit });
+  const permit = (limit: number): AcquireLockOptions => ({ mode: "permit", limit });
 
   test("that differs from that of the holders is refused, with both, and leaves nothing", async () => {
     await bench.take(permit(2));

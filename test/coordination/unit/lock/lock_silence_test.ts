@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
-import type { AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
+import type { AcquireLockOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import { lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { acquireUncontendedLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { startCallDeadline } from "../../../../src/base/support/deadline.ts";
@@ -27,7 +27,7 @@ interface Ended {
 /**
  * By the number of the request from which on nothing is answered; ends with the first number at which it is granted.
  */
-async function silenceAtEach(options: () => AcquireOptions, prepare: () => Promise<void>): Promise<Ended[]> {
+async function silenceAtEach(options: () => AcquireLockOptions, prepare: () => Promise<void>): Promise<Ended[]> {
   const ends: Ended[] = [];
   for (let from = 1;; from++) {
     bench = new LockBench();

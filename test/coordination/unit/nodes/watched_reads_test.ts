@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import { WatchedNodeReads } from "../../../../src/coordination/nodes/watched_reads.ts";
+import { NodeReadCache } from "../../../../src/coordination/nodes/watched_reads.ts";
 import { nullIfNoNode, readChildNames } from "../../../../src/coordination/nodes/node_requests.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
@@ -12,7 +12,7 @@ const put = (path: string, text = "") => bench.client().create(path, new TextEnc
 function watched(options: { readonly watchesData?: boolean } = {}) {
   const zk = bench.client();
   const changed: string[] = [];
-  const reads = new WatchedNodeReads(zk, ({ path }) => changed.push(path), options);
+  const reads = new NodeReadCache(zk, ({ path }) => changed.push(path), options);
   let before = zk.sent.length;
   const count = () => {
     const sent = zk.sent.length - before;

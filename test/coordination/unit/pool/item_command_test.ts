@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import {
   commandForItem,
   insertItemIntoCommand,
-  namesProgramByItem,
+  isProgramNamedByItem,
 } from "../../../../src/coordination/pool/item_command.ts";
 
 const items = [
@@ -80,7 +80,7 @@ test("the item stands for {} and {item} wherever they are in the command's words
     "{x}",
     "$1",
   ]);
-  expect([namesProgramByItem(["./{}.sh"]), namesProgramByItem(["./w", "{}"])]).toEqual([true, false]);
+  expect([isProgramNamedByItem(["./{}.sh"]), isProgramNamedByItem(["./w", "{}"])]).toEqual([true, false]);
 });
 
 test("a command without a place for the item gets it as its last argument, unless it reads the variable", () => {

@@ -4,7 +4,7 @@ import { PoolCommandRunner } from "../../../../src/coordination/pool/pool_comman
 import { poolCommandSettings, readPoolOptions } from "../../../../commands/coordination/pool/pool_options.ts";
 import { PoolSignals } from "../../../../src/coordination/pool/pool_signals.ts";
 import type { CoordinationServers } from "../../../../src/coordination/connect/coordination_servers.ts";
-import type { ChildEnding } from "../../../../src/base/process/spawn/child_outcome.ts";
+import type { SupervisedChildEnding } from "../../../../src/base/process/spawn/child_outcome.ts";
 import { JobTable } from "../../../../src/base/process/proc/job_table.ts";
 import type { CommandGuard } from "../../../../src/base/process/guard/guard.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
@@ -13,7 +13,7 @@ import { FakeLease } from "../../../support/fake_lease.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 import { callOf } from "../../../program/unit/commands/call_of.ts";
 
-async function endOfQuery(ending: ChildEnding): Promise<string> {
+async function endOfQuery(ending: SupervisedChildEnding): Promise<string> {
   const io = fakeIo({ env: { HOME: "/nonexistent" } });
   const clock = systemClock();
   const options = readPoolOptions(await callOf(poolCommandSettings, ["c", "--query", "list", "--", "work"], io));

@@ -4,7 +4,7 @@ import {
   parsePoolItems,
   poolItemsMax,
   poolPath,
-  type PoolTemplates,
+  type PoolPathTemplates,
 } from "../../../../src/coordination/pool/pool_path.ts";
 import { lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 
@@ -62,7 +62,7 @@ test("a template that cannot be is a failure of the configuration, before anythi
 });
 
 test("what a template may not name is told with what it may", () => {
-  const told = (templates: Partial<PoolTemplates>) => () =>
+  const told = (templates: Partial<PoolPathTemplates>) => () =>
     poolPath("c", { templates: { ...newspaper, ...templates } });
   expect(told({ component: "/x/{item}" })).toThrow(
     'Invalid template "/x/{item}" for a component\'s path: {item} is not one of {root} and {component}',

@@ -1,15 +1,15 @@
 import { expect, test } from "bun:test";
 import { poolCommandSettings, readPoolOptions } from "../../../../commands/coordination/pool/pool_options.ts";
 import { PoolReport, poolSummaryText } from "../../../../src/coordination/pool/pool_report.ts";
-import type { PoolCounts } from "../../../../src/coordination/pool/work_list.ts";
+import type { PoolItemCounts } from "../../../../src/coordination/pool/work_list.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 import { callOf } from "../../../program/unit/commands/call_of.ts";
 
-const none: PoolCounts = { claimed: 0, done: 0, failed: 0, busy: 0, skipped: 0, remaining: 0 };
+const none: PoolItemCounts = { claimed: 0, done: 0, failed: 0, busy: 0, skipped: 0, remaining: 0 };
 
 test("the summary names failed items, up to three, and what others do only if there is some", () => {
-  const text = (counts: Partial<PoolCounts>, failed: string[] = []) =>
+  const text = (counts: Partial<PoolItemCounts>, failed: string[] = []) =>
     poolSummaryText("c", { ...none, ...counts }, { failed, elapsedMs: 12_000 });
   expect(text({ done: 3, skipped: 1 })).toBe('pool "c": 3 done, 0 failed, 1 skipped; 12 s');
   expect(text({ done: 1, failed: 2 }, ["a", "b\n"])).toBe('pool "c": 1 done, 2 failed ("a", "b\\n"), 0 skipped; 12 s');

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { poolPath, type PoolTemplates } from "../../../../src/coordination/pool/pool_path.ts";
+import { poolPath, type PoolPathTemplates } from "../../../../src/coordination/pool/pool_path.ts";
 import {
   formatPoolRunInfo,
   parsePoolRunInfo,
@@ -9,7 +9,7 @@ import {
 
 const info = { host: "db1", pid: 812, user: "root", argv0: "import.sh", reason: "" };
 const usual = { component: "{root}/locks/{component}", item: "{root}/locks/{component}%2F{item}" };
-const mark = (templates: Partial<PoolTemplates>, { root = "/baton", total = null as number | null } = {}) =>
+const mark = (templates: Partial<PoolPathTemplates>, { root = "/baton", total = null as number | null } = {}) =>
   poolSettingsHash(poolPath("c", { root, templates: { ...usual, ...templates } }), total);
 
 test("the same places have the same mark, however they are written, also below another root", () => {

@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { acquireTick, type LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
-import type { TickEnd, TickOptions } from "../../../../src/coordination/tick/tick_claim.ts";
+import type { TickCommandEnd, TickOptions } from "../../../../src/coordination/tick/tick_claim.ts";
 import { historyNodePath, readHistoryRecords } from "../../../../src/coordination/history/history_log.ts";
 import { parseTickState, tickSchedulesFolder } from "../../../../src/coordination/tick/tick_state.ts";
 import { ZooKeeperError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -14,8 +14,8 @@ import { cutEverywhere } from "../../../support/cut_everywhere.ts";
 import type { Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
-const done: TickEnd = { result: "done", exitCode: 0, signal: null, why: "" };
-const failed: TickEnd = { result: "failed", exitCode: 1, signal: null, why: "exit code 1" };
+const done: TickCommandEnd = { result: "done", exitCode: 0, signal: null, why: "" };
+const failed: TickCommandEnd = { result: "failed", exitCode: 1, signal: null, why: "exit code 1" };
 const dayMs = 86_400_000;
 /** Ticks at the multiples of a day. */
 const schedule = {
@@ -57,7 +57,7 @@ class TickBench extends LockBench {
     return await this.tick(zk, more).then(() => "granted", (error) => error.code);
   }
 
-  async end({ end }: LockLeaseWithTick, how: TickEnd): Promise<void> {
+  async end({ end }: LockLeaseWithTick, how: TickCommandEnd): Promise<void> {
     expect(await this.within(end(how))).toBeNull();
   }
 

@@ -4,7 +4,7 @@ import { newGuid } from "../../../../src/base/support/guid.ts";
 import { holderNodeName } from "../../../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { poolPath } from "../../../../src/coordination/pool/pool_path.ts";
-import { followRows } from "../../../../src/coordination/view/followed_rows.ts";
+import { followObjectRows } from "../../../../src/coordination/view/followed_rows.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
 test("a pool has the jobs that hold its items, without their sessions; what is gone is told", async () => {
@@ -14,7 +14,7 @@ test("a pool has the jobs that hold its items, without their sessions; what is g
   const end = new AbortController();
   const following = (async () => {
     const options = { root: "/baton", signal: end.signal, clock: bench.clock, gatherMs: 100 };
-    for await (const { changes } of followRows(bench.client(), options)) {
+    for await (const { changes } of followObjectRows(bench.client(), options)) {
       for (const { kind, key, row } of changes) {
         if (row === null) shown.delete(`${kind} ${key}`);
         else shown.set(`${kind} ${key}`, row);

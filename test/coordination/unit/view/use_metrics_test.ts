@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import type { ScheduleRow } from "../../../../src/base/rows/schedule_row.ts";
 import { CountedMetricNames } from "../../../../src/coordination/view/counted_names.ts";
-import { buildUseMetrics, type UseMetricsReading } from "../../../../src/coordination/view/use_metrics.ts";
-import { countHistoryRecord, noHistoryCounters } from "../../../../src/coordination/history/history_counters.ts";
+import { buildObjectUseMetrics, type ObjectUseMetricsReading } from "../../../../src/coordination/view/use_metrics.ts";
+import { countHistoryRecord, zeroHistoryCounters } from "../../../../src/coordination/history/history_counters.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { formatMetrics } from "../../../../src/base/terminal/metrics_text.ts";
 
 const options = { namesMax: 10 };
 const noUses = { lock: [], election: [], barrier: [], gate: [], pool: [] };
-const empty: UseMetricsReading = {
+const empty: ObjectUseMetricsReading = {
   atMs: 1_000_000,
   tookMs: 20,
   clockOffsetMs: 250,
@@ -17,8 +17,10 @@ const empty: UseMetricsReading = {
   schedules: [],
 };
 
-const linesOf = (reading: UseMetricsReading, more = {}) =>
-  formatMetrics(buildUseMetrics(reading, { ...options, ...more })).split("\n").filter((line) => !line.startsWith("#"));
+const linesOf = (reading: ObjectUseMetricsReading, more = {}) =>
+  formatMetrics(buildObjectUseMetrics(reading, { ...options, ...more })).split("\n").filter((line) =>
+    !line.startsWith("#")
+  );
 
 const record = (fields: Partial<HistoryRecord>): HistoryRecord => ({
   ...{ result: "done", schedule: "", tickMs: null, untilMs: null, count: 1, attempt: 0, host: "h", pid: 1, user: "u" },
@@ -65,7 +67,7 @@ test("names above the limit are one, the most used keep theirs, and no count is 
 
 test("the counters of a history: results, refusals, cumulative buckets in seconds", () => {
   const records = [record({}), record({ result: "failed", waitedMs: 50, endedMs: 1_000 + 7_200_001 })];
-  const counters = records.reduce(countHistoryRecord, noHistoryCounters);
+  const counters = records.reduce(countHistoryRecord, zeroHistoryCounters);
   const refusals = { count: 4, lastMs: 1, host: "h", pid: 1, user: "u" };
   const lines = linesOf({ ...empty, histories: [{ kind: "lock", name: "db", counters, refusals }] });
   expect(lines).toContain('baton_lock_ends_total{name="db",result="done"} 1');
@@ -85,7 +87,7 @@ test("counters of names above the limit never go back when another name is used 
   const counted = new CountedMetricNames(2);
   const history = (name: string, results: Partial<Record<"done" | "lost", number>>) => ({
     ...{ kind: "lock" as const, name, refusals: null },
-    counters: { ...noHistoryCounters, results: { ...noHistoryCounters.results, ...results } },
+    counters: { ...zeroHistoryCounters, results: { ...zeroHistoryCounters.results, ...results } },
   });
   const read = (...histories: ReturnType<typeof history>[]) => {
     const lines = linesOf({ ...empty, histories }, { namesMax: 2, counted });

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { ConnectReport } from "../../../../src/protocols/zookeeper/connector.ts";
+import { ServerConnectReport } from "../../../../src/protocols/zookeeper/connector.ts";
 
 test("an attempt that is cut short does not hide why the one before it failed", () => {
-  const report = new ConnectReport();
+  const report = new ServerConnectReport();
   report.begin("a", 0);
   report.fail("a", "the certificate is not trusted");
   report.begin("a", 990);

@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { connect, type ZooKeeperConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import {
+  connectToZooKeeper,
+  type ZooKeeperConnectOptions,
+} from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
 import type { Dial } from "../../../../src/base/sockets/connection.ts";
 import { startCallDeadline } from "../../../../src/base/support/deadline.ts";
@@ -17,8 +20,8 @@ interface Attempt {
 function begin(ensemble: ScriptedEnsemble, options: Partial<ZooKeeperConnectOptions> = {}): Attempt {
   const clock = new FakeClock();
   let outcome: unknown = "pending";
-  connect({
-    servers: parseServers(ensemble.text),
+  connectToZooKeeper({
+    servers: parseZooKeeperServers(ensemble.text),
     sessionTimeoutMs: 12_000,
     clock,
     dial: ensemble.dial,
@@ -162,7 +165,7 @@ describe("connect", () => {
     expect(going.outcome()).toBe("connected");
 
     const dial: Dial = () => Promise.reject(Object.assign(new Error("connect EACCES"), { code: "EACCES" }));
-    const servers = parseServers("unix:/run/keeper.1");
+    const servers = parseZooKeeperServers("unix:/run/keeper.1");
     const kept = begin(new ScriptedEnsemble(1), { servers, dial, connectTimeoutMs: 60_000 });
     await settled();
     expect(kept.outcome()).toBe("pending"); // a server that starts opens its socket to all a moment after it is there
@@ -178,8 +181,8 @@ describe("connect", () => {
     ensemble.server(1).mode = "refuse";
     const clock = new FakeClock();
     const limit = startCallDeadline(clock, 2000);
-    const connecting = connect({
-      servers: parseServers(ensemble.text),
+    const connecting = connectToZooKeeper({
+      servers: parseZooKeeperServers(ensemble.text),
       clock,
       dial: ensemble.dial,
       signal: limit.signal,
@@ -223,8 +226,8 @@ describe("connect", () => {
     const ensemble = new ScriptedEnsemble(1);
     const clock = new FakeClock();
     const auth = [{ scheme: "digest", credentials: "ada:secret" }, { scheme: "digest", credentials: "bob:word" }];
-    const servers = parseServers(ensemble.text);
-    const zk = await connect({ servers, clock, dial: ensemble.dial, auth });
+    const servers = parseZooKeeperServers(ensemble.text);
+    const zk = await connectToZooKeeper({ servers, clock, dial: ensemble.dial, auth });
     await zk.exists("/a");
     expect(ensemble.server(1).codes).toEqual([100, 100, 3]);
     ensemble.server(1).connections[0]?.close();
@@ -246,7 +249,12 @@ describe("connect", () => {
     const ensemble = new ScriptedEnsemble(1);
     const clock = new FakeClock();
     const auth = [{ scheme: "digest", credentials: "ada:secret" }];
-    const zk = await connect({ servers: parseServers(ensemble.text), clock, dial: ensemble.dial, auth });
+    const zk = await connectToZooKeeper({
+      servers: parseZooKeeperServers(ensemble.text),
+      clock,
+      dial: ensemble.dial,
+      auth,
+    });
     ensemble.server(1).answer = ({ code }) => code === 100 ? { err: -115 } : undefined;
     ensemble.server(1).connections[0]?.close();
     await settled();
@@ -322,8 +330,8 @@ describe("a certificate", () => {
     const ensemble = new ScriptedEnsemble(1);
     const clock = new FakeClock();
     const errors: (Error | null)[] = [null];
-    const zk = await connect({
-      servers: parseServers(ensemble.text),
+    const zk = await connectToZooKeeper({
+      servers: parseZooKeeperServers(ensemble.text),
       clock,
       tls,
       dial: refusing(ensemble, errors),
@@ -340,7 +348,7 @@ describe("a certificate", () => {
 
 describe("a local server that is not running", () => {
   const local = (ensemble: ScriptedEnsemble, startServer: () => Promise<void>): Partial<ZooKeeperConnectOptions> => ({
-    servers: parseServers("unix:/run/keeper.1"),
+    servers: parseZooKeeperServers("unix:/run/keeper.1"),
     startServer,
     dial: ensemble.dial,
   });
@@ -369,7 +377,7 @@ describe("a local server that is not running", () => {
     };
     const clock = new FakeClock();
     const options = local(ensemble, startServer);
-    const zk = await connect({ servers: parseServers(ensemble.text), clock, ...options });
+    const zk = await connectToZooKeeper({ servers: parseZooKeeperServers(ensemble.text), clock, ...options });
     ensemble.server(1).mode = "refuse";
     ensemble.server(1).connections[0]?.close();
     await settled();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { parseServers, ZooKeeperHosts } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { parseZooKeeperServers, ZooKeeperHosts } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ResolveHost } from "../../../../src/base/sockets/resolve_host.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
@@ -7,15 +7,15 @@ const tcp = (host: string, port = 2181) => ({ kind: "tcp" as const, host, port }
 
 describe("a list of servers", () => {
   test("has hosts, ports, IPv6 literals and one chroot at its end", () => {
-    expect(parseServers("zk1:2182,zk2, [::1]:2183 ,[fe80::1%eth0]/app/x")).toEqual({
+    expect(parseZooKeeperServers("zk1:2182,zk2, [::1]:2183 ,[fe80::1%eth0]/app/x")).toEqual({
       addresses: [tcp("zk1", 2182), tcp("zk2"), tcp("::1", 2183), tcp("fe80::1%eth0")],
       chroot: "/app/x",
     });
-    expect(parseServers("zk1/")).toEqual({ addresses: [tcp("zk1")], chroot: "" });
+    expect(parseZooKeeperServers("zk1/")).toEqual({ addresses: [tcp("zk1")], chroot: "" });
   });
 
   test("may be a unix socket, commas and all", () => {
-    expect(parseServers("unix:/run/a,b.sock")).toEqual({
+    expect(parseZooKeeperServers("unix:/run/a,b.sock")).toEqual({
       addresses: [{ kind: "unix", path: "/run/a,b.sock" }],
       chroot: "",
     });
@@ -33,7 +33,7 @@ describe("a list of servers", () => {
     ["zk1/app,zk2/app", "write the chroot once"],
     ["zk1/a//b", "a name in it is empty"],
   ])("%p is none: %s", (text, why) => {
-    expect(() => parseServers(text)).toThrow(
+    expect(() => parseZooKeeperServers(text)).toThrow(
       expect.objectContaining({ code: "USAGE", message: expect.stringContaining(why) }),
     );
   });
@@ -43,7 +43,10 @@ describe("a round", () => {
   const signal = new AbortController().signal;
   const hostsOf = (text: string, resolve: ResolveHost, random?: () => number) => {
     const clock = new FakeClock();
-    return { clock, hosts: new ZooKeeperHosts(parseServers(text), { resolve, clock, ...(random ? { random } : {}) }) };
+    return {
+      clock,
+      hosts: new ZooKeeperHosts(parseZooKeeperServers(text), { resolve, clock, ...(random ? { random } : {}) }),
+    };
   };
   const ips = async (hosts: ZooKeeperHosts) =>
     (await hosts.resolveServers(1000, signal)).endpoints.map(({ address }) =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { Dial } from "../../../../src/base/sockets/connection.ts";
 import { zooKeeperOperations } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
@@ -108,7 +108,7 @@ describe("a healthy session", () => {
   });
 
   test("pings a server that stands alone, guarded or not: a sync would wait for its disk", async () => {
-    const { clock, ensemble, zk } = await start(1, { servers: parseServers("unix:/keeper.1") });
+    const { clock, ensemble, zk } = await start(1, { servers: parseZooKeeperServers("unix:/keeper.1") });
     zk.session.guard();
     await clock.advance(T);
     expect(new Set(ensemble.server(1).codes)).toEqual(new Set([ping]));
@@ -116,7 +116,7 @@ describe("a healthy session", () => {
   });
 
   test("with a server that stands alone has a lease that every answer moves", async () => {
-    const { clock, zk } = await start(1, { servers: parseServers("unix:/keeper.1") });
+    const { clock, zk } = await start(1, { servers: parseZooKeeperServers("unix:/keeper.1") });
     await clock.advance(T);
     expect(zk.session.leaseEndMs()).toBe(clock.now() + T - 500);
   });
@@ -150,7 +150,7 @@ describe("a healthy session", () => {
     const clock = new FakeClock();
     const ensemble = new ScriptedEnsemble(1);
     ensemble.server(1).timeoutMs = 20_000;
-    const zk = await connect({ servers: parseServers(ensemble.text), clock, dial: ensemble.dial });
+    const zk = await connectToZooKeeper({ servers: parseZooKeeperServers(ensemble.text), clock, dial: ensemble.dial });
     expect(zk.session.timeoutMs).toBe(20_000);
     expect(zk.session.leaseEndMs()).toBe(clock.now() + 20_000 - 1000);
   });

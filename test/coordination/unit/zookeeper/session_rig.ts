@@ -1,6 +1,9 @@
 /** A session under test: a clock whose hands the test turns, and servers that do what it says. */
-import { connect, type ZooKeeperConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import {
+  connectToZooKeeper,
+  type ZooKeeperConnectOptions,
+} from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { ScriptedEnsemble, type ScriptedServer } from "./scripted_ensemble.ts";
@@ -16,8 +19,8 @@ export async function start(
   const clock = new FakeClock();
   const ensemble = new ScriptedEnsemble(servers);
   if (prepare !== undefined) ensemble.servers.forEach(prepare);
-  const zk = await connect({
-    servers: parseServers(ensemble.text),
+  const zk = await connectToZooKeeper({
+    servers: parseZooKeeperServers(ensemble.text),
     sessionTimeoutMs: T,
     clock,
     dial: ensemble.dial,

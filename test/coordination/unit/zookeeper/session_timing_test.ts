@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import {
-  decideHeartbeat,
+  decideSessionHeartbeat,
   deriveSessionTiming,
   leaderRelayMs,
   leaseEndMs,
@@ -67,7 +67,7 @@ describe("the heartbeat of a connection", () => {
     [1999, waiting(0), "doubt", 2000],
     [2000, waiting(0), "drop", 2000],
   ])("at %d ms, %o: %s, and check again at %d ms", (nowMs, facts, action, nextCheckMs) => {
-    expect(decideHeartbeat(nowMs, facts, T)).toEqual({ action: action as "trust", nextCheckMs });
+    expect(decideSessionHeartbeat(nowMs, facts, T)).toEqual({ action: action as "trust", nextCheckMs });
   });
 
   test("leaves time to fail over: the connection is dropped T/2 after the last answer, before any lease ends", () => {
@@ -131,10 +131,13 @@ describe("the patience of a session", () => {
   test("doubts at its half, and sends a heartbeat every T/3: the server counts from what it has received", () => {
     const patienceMs = 4 * T;
     const facts = (lastHeartbeatMs: number) => ({ lastHeartbeatMs, isHeartbeatPending: true, oldestUnansweredMs: 0 });
-    expect(decideHeartbeat(1999, facts(0), T, patienceMs)).toEqual({ action: "trust", nextCheckMs: 2000 });
-    expect(decideHeartbeat(2000, facts(0), T, patienceMs).action).toBe("ping");
-    expect(decideHeartbeat(2 * T, facts(2 * T), T, patienceMs)).toEqual({ action: "doubt", nextCheckMs: 14_000 });
-    expect(decideHeartbeat(14_000, facts(2 * T), T, patienceMs).action).toBe("ping");
-    expect(decideHeartbeat(4 * T, facts(23_000), T, patienceMs).action).toBe("drop");
+    expect(decideSessionHeartbeat(1999, facts(0), T, patienceMs)).toEqual({ action: "trust", nextCheckMs: 2000 });
+    expect(decideSessionHeartbeat(2000, facts(0), T, patienceMs).action).toBe("ping");
+    expect(decideSessionHeartbeat(2 * T, facts(2 * T), T, patienceMs)).toEqual({
+      action: "doubt",
+      nextCheckMs: 14_000,
+    });
+    expect(decideSessionHeartbeat(14_000, facts(2 * T), T, patienceMs).action).toBe("ping");
+    expect(decideSessionHeartbeat(4 * T, facts(23_000), T, patienceMs).action).toBe("drop");
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import {
   SessionWatches,
+  type SetWatchesBatch,
   setWatchesBytesMax,
-  type WatchRearmBatch,
 } from "../../../../src/protocols/zookeeper/watches.ts";
 import { ByteReader } from "../../../../src/base/wire/bytes.ts";
 import { SetWatchesRequest } from "../../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
@@ -81,7 +81,7 @@ describe("watches", () => {
   test("are armed from where they were left: what a connection has not confirmed was not told by it", () => {
     const watches = new SessionWatches({ frameBytesMax: 2000 });
     for (let index = 0; index < 10; index++) watches.add("child", `/${"x".repeat(500)}${index}`, () => {});
-    const paths = (batches: WatchRearmBatch[], zxid: bigint) =>
+    const paths = (batches: SetWatchesBatch[], zxid: bigint) =>
       decode(batches.map(({ body }) => body))
         .flatMap(({ relativeZxid, childWatches }) => relativeZxid === zxid ? childWatches ?? [] : []).length;
     const first = watches.rearm(100n);

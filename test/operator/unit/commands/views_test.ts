@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import {
   goneRowLine,
-  lsComparedJson,
   lsJson,
+  lsJsonToCompare,
   lsLines,
   type LsReading,
   lsTables,
@@ -14,10 +14,10 @@ import {
   type WatchedRowsView,
 } from "../../../../commands/operator/watch_rows.ts";
 import { goneParticipantLine, whoLines, whoTable } from "../../../../commands/operator/who_view.ts";
-import type { HolderRow, ObjectDetails, WaiterRow } from "../../../../src/base/rows/object_row.ts";
+import type { CoordinationObjectDetails, HolderRow, WaiterRow } from "../../../../src/base/rows/object_row.ts";
 import { noRowRates, RateMeter } from "../../../../src/operator/lists/rates.ts";
 import { formatTableLines } from "../../../../src/base/terminal/table.ts";
-import { cutTerminalLine, RedrawnLines } from "../../../../src/base/terminal/terminal_lines.ts";
+import { cutTerminalLine, RedrawnTerminalLines } from "../../../../src/base/terminal/terminal_lines.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 describe("short ids", () => {
@@ -54,7 +54,7 @@ const waiter: WaiterRow = {
   place: 1,
   priority: 100,
 };
-const status: ObjectDetails = {
+const status: CoordinationObjectDetails = {
   ...{ kind: "lock", name: "nightly", path: "/baton/locks/nightly", limit: null },
   ...{ holders: [holder], waiters: [waiter] },
 };
@@ -97,7 +97,7 @@ describe("who", () => {
   });
 });
 
-const view: WatchedRowsView<ObjectDetails> = {
+const view: WatchedRowsView<CoordinationObjectDetails> = {
   ...{ empty: () => "free", tables: () => [], json: ({ name, holders }) => ({ name, holders: holders.length }) },
   ...{ lines: whoLines, gone: goneParticipantLine },
 };
@@ -250,7 +250,7 @@ describe("ls", () => {
       empty: () => "",
       tables: () => [],
       json: lsJson,
-      comparedJson: lsComparedJson,
+      comparedJson: lsJsonToCompare,
       lines: lsLines,
       gone: goneRowLine,
     });
@@ -276,7 +276,7 @@ describe("lines on a terminal", () => {
 
   test("each drawing starts where the previous one did, and leaves nothing of it", () => {
     let [written, isFree] = ["", true];
-    const lines = new RedrawnLines(
+    const lines = new RedrawnTerminalLines(
       (text) => {
         if (isFree) written += text;
         return isFree;
@@ -295,7 +295,7 @@ describe("lines on a terminal", () => {
 
   test("more lines than the terminal has are counted", () => {
     let written = "";
-    new RedrawnLines((text) => (written += text) !== "", () => ({ columns: 20, rows: 4 })).show([
+    new RedrawnTerminalLines((text) => (written += text) !== "", () => ({ columns: 20, rows: 4 })).show([
       "1",
       "2",
       "3",

@@ -9,7 +9,7 @@ import {
   shortHelpOptions,
 } from "../../../../commands/program/help/command_page.ts";
 import type { HelpPage } from "../../../../commands/help_page.ts";
-import { groupSettings, setting } from "../../../../src/base/config/setting.ts";
+import { putSettingsIntoGroup, setting } from "../../../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../../../src/base/config/value_types.ts";
 
 const commands: Command[] = [];
@@ -80,7 +80,7 @@ test("an option without a group is one of the command's own; --json and --log ar
   const settings = {
     own: setting(textType("x"), { flag: "--own", help: "own" }),
     json: setting(toggleType(), { flag: "--json", help: "json", default: false }),
-    ...groupSettings("limits", {
+    ...putSettingsIntoGroup("limits", {
       max: setting(textType("x"), { flag: "--max", help: "max" }),
       key: setting(textType("x"), { flag: "--key", group: "security", help: "key" }),
     }),

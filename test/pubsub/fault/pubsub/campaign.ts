@@ -9,7 +9,7 @@ import { errorMessage } from "../../../../src/base/errors.ts";
 import { verifyTopicStore } from "../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { newGuid } from "../../../../src/base/support/guid.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
-import { abortable } from "../../../../src/base/support/abort.ts";
+import { rejectOnAbort } from "../../../../src/base/support/abort.ts";
 import { deadlineAfter, sleep } from "../../../../src/base/support/deadline.ts";
 import { verdictLine } from "../../../checker/verdict_line.ts";
 import type { Backend } from "../../../support/backends.ts";
@@ -17,8 +17,8 @@ import { eventually } from "../../../support/eventually.ts";
 import { PostgresPair, type Replication } from "../../../support/postgres_pair.ts";
 import { ProxyClient } from "../../../support/proxy_client.ts";
 import { seededRandom, shuffled } from "../../../support/random.ts";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { postgresTopicTables } from "../../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { parseDatabaseUrl } from "../../../../src/base/postgres/database_address.ts";
 import { migrateDatabase } from "../../../../src/base/postgres/database_schema.ts";
@@ -401,7 +401,7 @@ class Campaign {
   /** Nothing is put or had now: wherever a topic goes, it stays what it is. One client has had nothing of it so far. */
   async #carryAround({ service, backend, control, topics }: World): Promise<void> {
     using tap = new ContentTap(service.servers.map(({ relay }) => relay));
-    await using zk = await connect({ servers: parseServers(backend.servers) });
+    await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(backend.servers) });
     const options = { clock: systemClock(), withinMs: patienceMs };
     // Within a database nothing is copied.
     const kindOf = (server: string | undefined) => service.servers.find(({ id }) => id === server)?.way ?? null;
@@ -461,5 +461,5 @@ async function namedLosses(database: PostgresPair): Promise<NamedLoss[]> {
 async function bounded<T>(fault: Promise<T>, name: string): Promise<T> {
   const late = () => new Error(`"${name}" has not ended within ${faultMsMax} ms`);
   const deadline = deadlineAfter(systemClock(), faultMsMax, { reason: late });
-  return await abortable(fault, deadline.signal).finally(() => deadline.cancel());
+  return await rejectOnAbort(fault, deadline.signal).finally(() => deadline.cancel());
 }

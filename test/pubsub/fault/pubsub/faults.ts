@@ -1,8 +1,8 @@
 /** What is done to a campaign's service and clients. Each does it and, after a while, takes it back. */
 import { connect as dialRaw } from "node:net";
 import { DealerSocket } from "../../../../src/protocols/zeromq/dealer_socket.ts";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import type { RunningBackend } from "../../../support/backends.ts";
@@ -359,7 +359,11 @@ async function move(world: World, count: number): Promise<string> {
   const signal = AbortSignal.timeout(moveMsMax);
   const options = { clock: systemClock(), withinMs: moveMsMax, signal };
   try {
-    await using zk = await connect({ servers: parseServers(backend.servers), sessionTimeoutMs, signal });
+    await using zk = await connectToZooKeeper({
+      servers: parseZooKeeperServers(backend.servers),
+      sessionTimeoutMs,
+      signal,
+    });
     await Promise.all(to.map((id) => moveTopic(zk, service.path, { topic, to: id }, options).catch(() => null)));
   } catch {
     // The coordination service is away, or the time is over: so be it.

@@ -1,5 +1,5 @@
 /** What was put into each topic, what became of it, and in which order it stands there. Pure. */
-import { idsSkippedAfterLoss } from "../../../../src/pubsub/store/decisions/decide_read.ts";
+import { messageIdsSkippedAfterLoss } from "../../../../src/pubsub/store/decisions/decide_read.ts";
 import type { Findings } from "./findings.ts";
 import type { At, Got, History, Operation, Outcome } from "./history.ts";
 
@@ -45,12 +45,12 @@ export class NamedIds {
   }
 
   has(id: number | null): boolean {
-    return id !== null && this.#lasts.some((last) => id > last && id <= last + idsSkippedAfterLoss);
+    return id !== null && this.#lasts.some((last) => id > last && id <= last + messageIdsSkippedAfterLoss);
   }
 
   /** Whether one of them is between these. */
   hasBetween(after: number, before: number): boolean {
-    return this.#lasts.some((last) => last + 1 < before && after < last + idsSkippedAfterLoss);
+    return this.#lasts.some((last) => last + 1 < before && after < last + messageIdsSkippedAfterLoss);
   }
 }
 

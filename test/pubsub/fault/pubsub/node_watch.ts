@@ -1,6 +1,6 @@
 /** Watches the topics' nodes and writes each version that it sees into the history. Owns a session of its own. */
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { nullIfNoNode } from "../../../../src/coordination/nodes/node_requests.ts";
 import type { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { parseTopicNode } from "../../../../src/pubsub/ownership/topic_nodes.ts";
@@ -24,8 +24,8 @@ export class NodeWatch implements AsyncDisposable {
   readonly owners = new Map<string, string>();
 
   static on(servers: string, what: ConstructorParameters<typeof NodeWatch>[1]): NodeWatch {
-    const where = { servers: parseServers(servers), sessionTimeoutMs: 10_000 };
-    return new NodeWatch((signal) => connect({ ...where, signal }), what);
+    const where = { servers: parseZooKeeperServers(servers), sessionTimeoutMs: 10_000 };
+    return new NodeWatch((signal) => connectToZooKeeper({ ...where, signal }), what);
   }
 
   /** `open`: begins a session. */

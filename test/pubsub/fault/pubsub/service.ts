@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { errorMessage } from "../../../../src/base/errors.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
-import { abortable } from "../../../../src/base/support/abort.ts";
+import { rejectOnAbort } from "../../../../src/base/support/abort.ts";
 import { deadlineAfter, sleep } from "../../../../src/base/support/deadline.ts";
 import type { RunningBackend } from "../../../support/backends.ts";
 import { bytesBelow } from "../../../support/bytes_below.ts";
@@ -92,7 +92,7 @@ export class Role {
     this.isAway = true;
     const late = () => new Error(`${this.id} has not ended within ${stopMsMax} ms of SIGTERM: ${this.node.output}`);
     const deadline = deadlineAfter(systemClock(), stopMsMax, { reason: late });
-    await abortable(this.node.stop(), deadline.signal).finally(() => deadline.cancel());
+    await rejectOnAbort(this.node.stop(), deadline.signal).finally(() => deadline.cancel());
   }
 
   /** Tries until it serves: the coordination service may be away, too. */

@@ -6,8 +6,8 @@ import { performance } from "node:perf_hooks";
 import { readAnnouncement } from "../../../../src/pubsub/ownership/announcements.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { ProxyClient } from "../../../support/proxy_client.ts";
 import type { Role } from "./service.ts";
 import type { World } from "./world.ts";
@@ -36,7 +36,7 @@ export async function takeOvers(world: World): Promise<TakeOver[]> {
     const how = (["killed", "stopped", "cut off"] as const)[place % 3] ?? "killed";
     const [topic = ""] = world.topics;
     {
-      await using zk = await connect({ servers: parseServers(world.backend.servers) });
+      await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(world.backend.servers) });
       const move = { clock: systemClock(), withinMs: moveMsMax };
       await moveTopic(zk, world.service.path, { topic, to: server.id }, move);
     }
@@ -54,7 +54,7 @@ async function servedAgain(
   how: TakeOver["how"],
   topics: readonly string[],
 ): Promise<Pick<TakeOver, "sessionMs" | "tookMs">> {
-  await using zk = await connect({ servers: parseServers(world.backend.servers) });
+  await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(world.backend.servers) });
   let [lateMs, lastMs] = [0, performance.now()];
   const beat = setInterval(() => {
     const nowMs = performance.now();

@@ -1,6 +1,6 @@
 /** Pushes random streams, cut anywhere, into the ZMTP state machine and judges what it does. */
-import { frameCostBytes } from "../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
-import { nullMechanism } from "../../../../src/protocols/zeromq/zmtp/null_mechanism.ts";
+import { zmtpFrameOverheadBytes } from "../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
+import { nullSecurityMechanism } from "../../../../src/protocols/zeromq/zmtp/null_mechanism.ts";
 import { ZmtpError } from "../../../../src/protocols/zeromq/zmtp/zmtp_error.ts";
 import { ZmtpPeer } from "../../../../src/protocols/zeromq/zmtp/zmtp_peer.ts";
 import { fuzzLimits, pick, randomStream, type Stream } from "./stream.ts";
@@ -16,7 +16,7 @@ export interface FuzzFigures {
 }
 
 /** Beyond the limits: the room for a body that has only been announced, and for one that grows. */
-const heldBytesMax = 2 * fuzzLimits.messageBytesMax + fuzzLimits.framesMax * frameCostBytes +
+const heldBytesMax = 2 * fuzzLimits.messageBytesMax + fuzzLimits.framesMax * zmtpFrameOverheadBytes +
   fuzzLimits.commandBytesMax + (64 << 10);
 
 /** Throws with a sentence at the first thing that is not as it should be. */
@@ -37,7 +37,7 @@ function runStream({ bytes, messages: expected }: Stream, random: () => number, 
   const peer = new ZmtpPeer({
     socketType: "DEALER",
     identity: new Uint8Array(0),
-    mechanism: nullMechanism,
+    mechanism: nullSecurityMechanism,
     limits: fuzzLimits,
   }, {
     onReady: () => ({ prefix: null, wantsMore: true }),

@@ -216,7 +216,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "retention keeps one message, however many it is to keep",
     world: "pubsub",
     changes: [{
-      in: "stored_topic:exceedsRetention",
+      in: "stored_topic:retentionDeletesOldestRow",
       from: "topic.pendingAfter(oldest.last) >= retainMessages)",
       to: "topic.pendingAfter(oldest.last) >= 1)",
     }],

@@ -4,12 +4,12 @@
  */
 import { type BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
-import { manageTopic } from "../../../../src/pubsub/admin/manage_topic.ts";
+import { requestTopicAction } from "../../../../src/pubsub/admin/manage_topic.ts";
 import { setServerDraining } from "../../../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../../../src/pubsub/ownership/forget_server.ts";
 import type { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../../../src/pubsub/proxy/pubsub_proxy.ts";
-import { ZookeeperDirectory } from "../../../../src/pubsub/proxy/zookeeper_directory.ts";
+import { ZookeeperTopicDirectory } from "../../../../src/pubsub/proxy/zookeeper_directory.ts";
 import { TopicServer } from "../../../../src/pubsub/server/topic_server.ts";
 import { serveTopicStore } from "../../../../src/pubsub/store/sqlite/topic_store_thread.ts";
 import type { StartedStoreThread } from "../../../../src/pubsub/store/topic_store.ts";
@@ -18,7 +18,7 @@ import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { ZeroMqSocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
 import type { ZooKeeperServerList } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
-import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { consume, type LifeOptions, publish } from "../../fault/pubsub/client_life.ts";
 import type { ClientPlan } from "../../fault/pubsub/crew_plan.ts";
 import type { HistoryRecorder } from "../../fault/pubsub/history_recorder.ts";
@@ -46,7 +46,7 @@ function socketOf(process: SimProcess, { network }: PubsubSystem): ZeroMqSocketO
 function sessionOf(process: SimProcess, { network, servers, sessionTimeoutMs }: PubsubSystem) {
   const { clock } = process;
   return (signal: AbortSignal): Promise<ZooKeeper> =>
-    connect({ servers, clock, dial: network.dial(process), sessionTimeoutMs, signal });
+    connectToZooKeeper({ servers, clock, dial: network.dial(process), sessionTimeoutMs, signal });
 }
 
 function endOf(process: SimProcess, how: string): void {
@@ -111,7 +111,7 @@ export function proxyProgram(system: PubsubSystem, endpoint: string): SimProgram
   return async (process) => {
     const { world, clock, name: id } = process;
     const onProblem = (problem: unknown) => world.log(() => `${id}: ${errorMessage(problem)}`);
-    const directory = new ZookeeperDirectory({ path: system.path, clock, onProblem });
+    const directory = new ZookeeperTopicDirectory({ path: system.path, clock, onProblem });
     const signal = new AbortController().signal;
     const socket = socketOf(process, system);
     const sockets = { clientSocketOptions: socket, serverSocketOptions: socket };
@@ -207,7 +207,7 @@ export function operatorProgram(system: PubsubSystem, options: OperatorProgramOp
             world.count(`mark move: ${kind}`);
             world.log(() => `operator: move of "${topic}" to ${server}: ${kind}`);
           } else if (what < 0.8) await setServerDraining(zk, path, server, chance.is(0.4));
-          else if (what < 0.9) await manageTopic(zk, path, { topic, action: "show" }, request);
+          else if (what < 0.9) await requestTopicAction(zk, path, { topic, action: "show" }, request);
           else options.leave(server, chance.is(0.7));
         }
       } catch (error) {

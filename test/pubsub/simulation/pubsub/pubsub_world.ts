@@ -5,7 +5,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { decodeKeeperNode, type KeeperRow } from "../../../../src/coordination/keeper/storage/keeper_rows.ts";
+import { decodeKeeperNode, type KeeperDatabaseRow } from "../../../../src/coordination/keeper/storage/keeper_rows.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { parseTopicNode } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { verifyTopicStore } from "../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
@@ -266,7 +266,7 @@ class PubsubWorld {
     return (all.find(({ state }) => state === "moving" || state === "sealed") ?? all[0])?.owner ?? "";
   }
 
-  #nodesFlushed(rows: readonly KeeperRow[]): void {
+  #nodesFlushed(rows: readonly KeeperDatabaseRow[]): void {
     const prefix = `${this.#system.path.topics}/`;
     for (const row of rows) {
       if (row.body === null) continue;

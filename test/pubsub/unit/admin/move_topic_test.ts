@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import {
-  assignedTopicNode,
-  confirmedTopicNode,
-  takenOverTopicNode,
+  topicNodeAfterAssignment,
+  topicNodeAfterConfirmation,
+  topicNodeAfterTakeover,
 } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
@@ -19,7 +19,7 @@ const clock = systemClock();
 async function rig() {
   const zk = new FakeZooKeeper(new FakeTree(), clock);
   const nodes = new TopicNodes(zk, path);
-  await nodes.create("t", confirmedTopicNode(assignedTopicNode("s1", "b", "db")));
+  await nodes.create("t", topicNodeAfterConfirmation(topicNodeAfterAssignment("s1", "b", "db")));
   const asked: string[] = [];
   return {
     asked,
@@ -36,7 +36,7 @@ async function rig() {
     give: async (to: string): Promise<number> => {
       const known = await nodes.read("t");
       if (known === null) throw new Error("there is no topic");
-      const next = takenOverTopicNode(known.node, to);
+      const next = topicNodeAfterTakeover(known.node, to);
       expect(await nodes.write("t", next, known.version)).toBe("written");
       return next.epoch;
     },

@@ -7,8 +7,8 @@ import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import {
   emptyInputDigest,
-  InputFileCheckpoint,
-  InputOffsetCheckpoint,
+  PutFilesCheckpoint,
+  PutSequenceCheckpoint,
 } from "../../../../src/pubsub/client/input_checkpoints.ts";
 import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
 import type {
@@ -132,7 +132,7 @@ async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uin
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => `message ${index + 1}`);
 const begin = { name: "lines", taken: 0, digest: emptyInputDigest };
 const notesOf = (state: ClientState) =>
-  new InputOffsetCheckpoint(state, "news", state.inputPosition("news", "lines") ?? begin);
+  new PutSequenceCheckpoint(state, "news", state.inputPosition("news", "lines") ?? begin);
 
 test("all are stored in their order, 256 are under way at most, and no intent is left", async () => {
   const server = new FakeServer();
@@ -237,7 +237,7 @@ test("of inputs of one message each those that were stored are noted, and none b
   using state = await openState();
   const refuse = server.requester(({ counter, batch }) => counter === 65 && batch?.length !== 0 ? "full" : "done");
   const publisher = new Publisher(new PubsubClientSession(state, refuse), "news");
-  const notes = new InputFileCheckpoint(state, "news");
+  const notes = new PutFilesCheckpoint(state, "news");
   const names = numbered(130);
   const each = async function* () {
     for await (const [body] of chunks(names, 1)) {

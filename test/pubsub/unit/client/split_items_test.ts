@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { splitInputItems } from "../../../../src/pubsub/client/split_items.ts";
+import { splitInputIntoMessages } from "../../../../src/pubsub/client/split_items.ts";
 
 async function* pieces(text: string, length: number): AsyncGenerator<Uint8Array, void, void> {
   const bytes = new TextEncoder().encode(text);
@@ -9,7 +9,7 @@ async function* pieces(text: string, length: number): AsyncGenerator<Uint8Array,
 
 async function split(text: string, length: number): Promise<string[]> {
   const items: string[] = [];
-  for await (const some of splitInputItems(pieces(text, length), 10)) {
+  for await (const some of splitInputIntoMessages(pieces(text, length), 10)) {
     items.push(...some.map((item) => new TextDecoder().decode(item)));
   }
   return items;

@@ -18,7 +18,7 @@ import type {
 import { Subscriber } from "../../../../src/pubsub/client/subscriber.ts";
 import {
   type ClientRequestMessage,
-  statusOfStoreResponse,
+  storeResponseToStatusMessage,
   toStoreOperation,
 } from "../../../../src/pubsub/store/thread/client_request.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
@@ -136,7 +136,7 @@ function honest(store: ReturnType<typeof driver>): Answer {
     const operation = toStoreOperation(request, { ticket: 1, epoch: 1, wait: false });
     const [response] = store.execute(operation as never);
     if (response === undefined) throw new Error("no response");
-    const status = decodePubsubMessage(encodePubsubMessage(statusOfStoreResponse("s1", request, response, 1)));
+    const status = decodePubsubMessage(encodePubsubMessage(storeResponseToStatusMessage("s1", request, response, 1)));
     return { kind: "response", response: status as ClientResponseMessage };
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { hostname } from "node:os";
 import process from "node:process";
-import { defaultProxyId, proxyEndpointsId } from "../../../../commands/pubsub/proxy.ts";
+import { defaultProxyId, identifyProxyEndpoints } from "../../../../commands/pubsub/proxy.ts";
 
 test("a proxy's id is made of the address that others dial", () => {
   const own = hostname();
@@ -19,6 +19,6 @@ test("a proxy's id is made of the address that others dial", () => {
 });
 
 test("its place is the same at the next start, and another one at other endpoints", () => {
-  expect(proxyEndpointsId(["tcp://px1:5001"])).toBe(proxyEndpointsId(["tcp://px1:5001"]));
-  expect(proxyEndpointsId(["tcp://px1:5001"])).not.toBe(proxyEndpointsId(["tcp://px1:5002"]));
+  expect(identifyProxyEndpoints(["tcp://px1:5001"])).toBe(identifyProxyEndpoints(["tcp://px1:5001"]));
+  expect(identifyProxyEndpoints(["tcp://px1:5001"])).not.toBe(identifyProxyEndpoints(["tcp://px1:5002"]));
 });

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { putInputMessages } from "../../../../commands/pubsub/client_put.ts";
-import { type ClientPutInput, openMessageFiles, openSplitPutInput } from "../../../../commands/pubsub/put_input.ts";
+import { type ClientPutInput, openPutFilesInput, openSplitPutInput } from "../../../../commands/pubsub/put_input.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import type {
@@ -89,7 +89,7 @@ test("messages that are sent again and reach no client are counted as such", asy
 
 test("of several files those that are stored are counted", async () => {
   for (const name of ["x", "y", "z"]) writeFileSync(join(folder, name), name);
-  const files = () => openMessageFiles(["x", "y", "z"].map((name) => join(folder, name)));
+  const files = () => openPutFilesInput(["x", "y", "z"].map((name) => join(folder, name)));
   expect((await put(files(), false, [ok(), silent])).said).toContain(
     "baton: 1 message of the input was put; --resume continues after that",
   );

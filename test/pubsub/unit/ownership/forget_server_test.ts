@@ -3,11 +3,11 @@ import { announceProcess } from "../../../../src/pubsub/ownership/announcements.
 import { forgetServer } from "../../../../src/pubsub/ownership/forget_server.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import {
-  assignedTopicNode,
-  confirmedTopicNode,
-  takenOverTopicNode,
-  takenTopicNode,
   type TopicNode,
+  topicNodeAfterAssignment,
+  topicNodeAfterConfirmation,
+  topicNodeAfterTakeover,
+  topicNodeAfterTransfer,
 } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
@@ -15,8 +15,8 @@ import { FakeTree } from "../../../support/fake_tree.ts";
 import { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 
 const path = new PubsubPath("/baton");
-const own = confirmedTopicNode(assignedTopicNode("old", "b"));
-const ofDatabase = confirmedTopicNode(assignedTopicNode("s1", "b", "db"));
+const own = topicNodeAfterConfirmation(topicNodeAfterAssignment("old", "b"));
+const ofDatabase = topicNodeAfterConfirmation(topicNodeAfterAssignment("s1", "b", "db"));
 
 /** Forgets a server that has this topic, while these servers of the database are there. */
 async function forgotten(id: string, node: TopicNode, others: readonly string[] = []) {
@@ -34,12 +34,12 @@ async function forgotten(id: string, node: TopicNode, others: readonly string[] 
 }
 
 test("a topic on its way into a database goes to another of its servers, or back to its source", async () => {
-  const moving = takenTopicNode(own, "s1", "db");
+  const moving = topicNodeAfterTransfer(own, "s1", "db");
   expect(await forgotten("s1", moving, ["s2"])).toEqual({
     lost: [],
     returned: [],
     takenOver: ["t"],
-    node: takenOverTopicNode(moving, "s2"),
+    node: topicNodeAfterTakeover(moving, "s2"),
   });
   expect(await forgotten("s1", moving)).toEqual({
     lost: [],
@@ -50,7 +50,7 @@ test("a topic on its way into a database goes to another of its servers, or back
 });
 
 test("a topic on its way out of a database is opened there again, by whichever server is there", async () => {
-  const moving = takenTopicNode(ofDatabase, "old");
+  const moving = topicNodeAfterTransfer(ofDatabase, "old");
   expect(await forgotten("old", moving, ["s2"])).toEqual({
     lost: [],
     returned: ["t"],

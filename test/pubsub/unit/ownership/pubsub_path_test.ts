@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { validateNodePath } from "../../../../src/protocols/zookeeper/node_path.ts";
 import { encodeNodeName, PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { formatTopicNode, parseTopicNode } from "../../../../src/pubsub/ownership/topic_nodes.ts";
-import { assignedTopicNode, takenTopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
+import { topicNodeAfterAssignment, topicNodeAfterTransfer } from "../../../../src/pubsub/ownership/topic_node.ts";
 
 const path = new PubsubPath("/");
 
@@ -41,7 +41,7 @@ test("what is no name is refused with the reason", () => {
 });
 
 test("a topic's node reads as it was written, and what is not understood is refused", () => {
-  const node = takenTopicNode(assignedTopicNode("s1", "b"), "s2");
+  const node = topicNodeAfterTransfer(topicNodeAfterAssignment("s1", "b"), "s2");
   const data = formatTopicNode("news", node);
   expect(parseTopicNode(data, "/x", "news")).toEqual({ ...node, topic: "news" });
   expect(() => parseTopicNode(data, "/x", "olds")).toThrow('it describes "news"');

@@ -3,26 +3,26 @@ import {
   decideTopic,
   decideTopicHandoff,
   decideTopicTransfer,
-  type TopicFacts,
+  type TopicDecisionFacts,
 } from "../../../../src/pubsub/ownership/topic_decision.ts";
 import {
-  assignedTopicNode,
-  confirmedTopicNode,
-  forgottenTopicNode,
   messageIdsPerIncarnation,
-  reassignedTopicNode,
-  returnedTopicNode,
-  takenBackTopicNode,
-  takenOverTopicNode,
-  takenTopicNode,
   type TopicNode,
+  topicNodeAfterAssignment,
+  topicNodeAfterConfirmation,
+  topicNodeAfterForget,
+  topicNodeAfterReassignment,
+  topicNodeAfterReturn,
+  topicNodeAfterTakeBack,
+  topicNodeAfterTakeover,
+  topicNodeAfterTransfer,
 } from "../../../../src/pubsub/ownership/topic_node.ts";
 
 const stored: TopicNode = { owner: "s1", epoch: 4, state: "stored", incarnation: "b", baseOffset: 0, source: null };
 const open = { incarnation: "b", baseOffset: 0, epoch: 4, sealedFor: null };
 const sealed = { ...open, sealedFor: "s2" };
 const staged = { incarnation: "b", owner: "s1", epoch: 4 };
-const decide = (facts: Partial<TopicFacts>) =>
+const decide = (facts: Partial<TopicDecisionFacts>) =>
   decideTopic({ me: "s1", node: stored, copy: null, staged: null, shared: null, ...facts });
 
 test("only an open copy of the node's incarnation and epoch is served, and only once the node says stored", () => {
@@ -37,32 +37,36 @@ test("only an open copy of the node's incarnation and epoch is served, and only 
 });
 
 test("a new topic is created, and confirmed before anything is answered", () => {
-  const node = assignedTopicNode("s1", "b");
+  const node = topicNodeAfterAssignment("s1", "b");
   expect(decide({ node })).toEqual({ do: "create" });
   const copy = { ...open, epoch: 1 };
-  const next = confirmedTopicNode(node);
+  const next = topicNodeAfterConfirmation(node);
   expect(decide({ node, copy })).toEqual({ do: "write", next, why: "confirm" });
   expect(decide({ node: next, copy })).toEqual({ do: "serve" });
   // Given to another, who never stored it, and back.
-  const again = reassignedTopicNode(reassignedTopicNode(node, "s2"), "s1");
+  const again = topicNodeAfterReassignment(topicNodeAfterReassignment(node, "s2"), "s1");
   expect(decide({ node: again, copy })).toEqual({ do: "create" });
 });
 
 test("a handoff, step by step", () => {
   expect(decide({ copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: true });
-  expect(decide({ me: "s2", staged })).toEqual({ do: "write", next: takenTopicNode(stored, "s2"), why: "take" });
-  const moving = takenTopicNode(stored, "s2");
+  expect(decide({ me: "s2", staged })).toEqual({
+    do: "write",
+    next: topicNodeAfterTransfer(stored, "s2"),
+    why: "take",
+  });
+  const moving = topicNodeAfterTransfer(stored, "s2");
   expect(moving).toEqual({ ...stored, owner: "s2", epoch: 5, state: "moving", source: { owner: "s1", epoch: 4 } });
   expect(decide({ node: moving, copy: sealed })).toEqual({ do: "none" });
   expect(decide({ me: "s2", node: moving, staged })).toEqual({ do: "activate", what: "staged" });
   const copy = { ...open, epoch: 5 };
   expect(decide({ me: "s2", node: moving, copy })).toEqual({
     do: "write",
-    next: confirmedTopicNode(moving),
+    next: topicNodeAfterConfirmation(moving),
     why: "confirm",
   });
-  expect(decide({ me: "s2", node: confirmedTopicNode(moving), copy })).toEqual({ do: "serve" });
-  expect(decide({ node: confirmedTopicNode(moving), copy: sealed })).toEqual({ do: "drop", epoch: 5 });
+  expect(decide({ me: "s2", node: topicNodeAfterConfirmation(moving), copy })).toEqual({ do: "serve" });
+  expect(decide({ node: topicNodeAfterConfirmation(moving), copy: sealed })).toEqual({ do: "drop", epoch: 5 });
 });
 
 test("a handoff is repeated until its time is over or the receiver refuses, and then taken back if it may be", () => {
@@ -88,7 +92,7 @@ test("what the receiver says it has, or had, is looked at in the node, however l
 });
 
 test("taken back by its owner, it is opened at the next epoch, and what was staged is discarded", () => {
-  const node = takenBackTopicNode(stored);
+  const node = topicNodeAfterTakeBack(stored);
   expect(decide({ node, copy: sealed })).toEqual({ do: "activate", what: "copy" });
   expect(decide({ me: "s2", node, staged })).toEqual({ do: "discard" });
   expect(decide({ me: "s2", node: { ...stored, owner: "s3" }, staged })).toEqual({ do: "discard" });
@@ -111,7 +115,7 @@ test("what was staged is taken only from the epoch that was sealed, and an old n
 });
 
 test("a topic that is given up begins again as another incarnation with higher numbers; a moving one goes back", () => {
-  const fresh = forgottenTopicNode(stored, "c");
+  const fresh = topicNodeAfterForget(stored, "c");
   expect(fresh).toEqual({
     owner: "",
     epoch: 5,
@@ -120,14 +124,14 @@ test("a topic that is given up begins again as another incarnation with higher n
     baseOffset: messageIdsPerIncarnation,
     source: null,
   });
-  const moving = takenTopicNode(stored, "s2");
-  const back = returnedTopicNode(moving);
+  const moving = topicNodeAfterTransfer(stored, "s2");
+  const back = topicNodeAfterReturn(moving);
   expect(back).toMatchObject({ owner: "s1", epoch: 6, state: "moving" });
   expect(decide({ node: back, copy: sealed })).toEqual({ do: "activate", what: "copy" });
-  expect([returnedTopicNode(stored), returnedTopicNode(takenBackTopicNode(stored))]).toEqual([null, null]);
+  expect([topicNodeAfterReturn(stored), topicNodeAfterReturn(topicNodeAfterTakeBack(stored))]).toEqual([null, null]);
   let node: TopicNode | null = stored;
   let times = 0;
-  for (; node !== null; times++) node = forgottenTopicNode(node, "d");
+  for (; node !== null; times++) node = topicNodeAfterForget(node, "d");
   expect(times).toBe(511);
 });
 
@@ -143,7 +147,7 @@ test("a topic of a shared store is opened by its owner, and taken over when its 
   expect(decide({ ...here, node, copy: older })).toEqual({ do: "activate", what: "copy" });
   expect(decide({ ...here, node, copy: { ...open, epoch: 5 } })).toEqual({ do: "read again" });
   const others = { ...node, owner: "s2" };
-  const next = takenOverTopicNode(others, "s1");
+  const next = topicNodeAfterTakeover(others, "s1");
   expect(next).toEqual({ ...others, owner: "s1", epoch: 5 });
   expect(decide({ ...gone, node: others })).toEqual({ do: "write", next, why: "take over" });
   expect(decide({ ...here, node: others })).toEqual({ do: "none" });
@@ -151,7 +155,7 @@ test("a topic of a shared store is opened by its owner, and taken over when its 
   expect(decide({ ...here, node: { ...others, epoch: 5 }, copy: open })).toEqual({ do: "release" });
   const moving = { ...others, state: "moving", source: { owner: "s9", epoch: 3 } } as const;
   expect(decide({ ...gone, node: moving })).toMatchObject({ why: "take over", next: { state: "moving", epoch: 5 } });
-  expect(decide({ ...gone, node: assignedTopicNode("s2", "b", "db") })).toEqual({ do: "none" }); // a proxy assigns it
+  expect(decide({ ...gone, node: topicNodeAfterAssignment("s2", "b", "db") })).toEqual({ do: "none" }); // a proxy assigns it
   expect(decide({ ...gone, node: { ...others, state: "sealed" } })).toEqual({ do: "none" });
   // Topics of another store are left to its servers, and this id had another store before.
   expect(decide({ ...gone, node: { ...others, store: "other" } })).toEqual({ do: "none" });
@@ -160,7 +164,7 @@ test("a topic of a shared store is opened by its owner, and taken over when its 
 
 test("content of a shared store is claimed for a node of a lost tree, and never for one that gave it up", () => {
   const content = { incarnation: "b", baseOffset: 0, epoch: 7, sealedFor: null };
-  const made = assignedTopicNode("s1", "c", "db");
+  const made = topicNodeAfterAssignment("s1", "c", "db");
   const next = { ...made, incarnation: "b", epoch: 8, state: "stored" } as const;
   expect(decide({ ...here, node: made, unopened: content })).toEqual({ do: "write", next, why: "claim" });
   expect(decide({ ...here, node: { ...made, baseOffset: 2 ** 44, epoch: 9 }, unopened: content })).toEqual({
@@ -193,7 +197,7 @@ test("a transfer into a shared store, step by step: any of its servers takes and
   const sent = { ...staged, owner: "s3" };
   const node = { ...stored, owner: "s3" };
   const facts = { ...here, staged: sent, unopened: null };
-  const moving = takenTopicNode(node, "s1", "db");
+  const moving = topicNodeAfterTransfer(node, "s1", "db");
   expect(moving).toMatchObject({
     owner: "s1",
     epoch: 5,
@@ -209,7 +213,7 @@ test("a transfer into a shared store, step by step: any of its servers takes and
   expect(decide({ ...here, node: moving, unopened: earlier })).toMatchObject({ do: "write", why: "return" });
   expect(decide({ ...here, node: moving, copy: { ...open, epoch: 5 } })).toMatchObject({ why: "confirm" });
   // Its owner dies: staged and activated content is found by the next one.
-  const next = takenOverTopicNode(moving, "s2");
+  const next = topicNodeAfterTakeover(moving, "s2");
   expect(decide({ ...gone, me: "s2", node: moving, staged: sent })).toEqual({ do: "write", next, why: "take over" });
   expect(decide({ ...facts, me: "s2", node: next })).toEqual({ do: "activate", what: "staged" });
   const activated = { ...open, epoch: 5 };
@@ -231,7 +235,7 @@ test("staged content of a shared store is discarded only if no server can need i
   expect(decide({ ...facts, node: { ...node, epoch: 5 } })).toEqual({ do: "discard" });
   expect(decide({ ...facts, node: { ...node, owner: "s4" } })).toEqual({ do: "discard" });
   // Another server is about to activate it; or has staged it after this node was read.
-  expect(decide({ ...facts, node: takenTopicNode(node, "s2", "db") })).toEqual({ do: "none" });
+  expect(decide({ ...facts, node: topicNodeAfterTransfer(node, "s2", "db") })).toEqual({ do: "none" });
   expect(decide({ ...facts, node: { ...node, epoch: 3, incarnation: "a" } })).toEqual({ do: "read again" });
   expect(decide({ ...facts, node: { ...stored, epoch: 3, store: "db" }, copy: { ...open, epoch: 3 } })).toEqual({
     do: "serve",
@@ -240,21 +244,21 @@ test("staged content of a shared store is discarded only if no server can need i
 
 test("a transfer out of a shared store: sealed rows are handed off, taken back, and dropped at the end", () => {
   const node = { ...stored, store: "db" };
-  const back = takenBackTopicNode(node);
+  const back = topicNodeAfterTakeBack(node);
   expect(decide({ ...here, node, copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: true });
   expect(back).toEqual({ ...node, epoch: 5 });
   expect(decide({ ...here, node: back, copy: sealed })).toEqual({ do: "activate", what: "copy" });
   // The receiver has a store of its own.
   expect(decide({ me: "s2", node, staged })).toMatchObject({ do: "write", why: "take" });
-  const moving = takenTopicNode(node, "s2");
+  const moving = topicNodeAfterTransfer(node, "s2");
   expect(moving).toMatchObject({ owner: "s2", epoch: 5, source: { owner: "s1", epoch: 4, store: "db" } });
   expect("store" in moving).toBe(false);
   const rows = { unopened: sealed };
   for (const facts of [{ copy: sealed }, rows]) {
     expect(decide({ ...here, node: moving, ...facts })).toEqual({ do: "none" });
     expect(decide({ ...gone, node: moving, ...facts })).toEqual({ do: "none" });
-    expect(decide({ ...here, node: confirmedTopicNode(moving), ...facts })).toEqual({ do: "drop", epoch: 5 });
+    expect(decide({ ...here, node: topicNodeAfterConfirmation(moving), ...facts })).toEqual({ do: "drop", epoch: 5 });
   }
   // The receiver is lost for good: the rows are opened again, by any server of the store.
-  expect(returnedTopicNode(moving)).toEqual({ ...node, epoch: 6 });
+  expect(topicNodeAfterReturn(moving)).toEqual({ ...node, epoch: 6 });
 });

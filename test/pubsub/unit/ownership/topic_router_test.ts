@@ -7,7 +7,11 @@ import {
 } from "../../../../src/pubsub/ownership/topic_router.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../../../../src/pubsub/ownership/announced_servers.ts";
-import { assignedTopicNode, confirmedTopicNode, takenTopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
+import {
+  topicNodeAfterAssignment,
+  topicNodeAfterConfirmation,
+  topicNodeAfterTransfer,
+} from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { announceProcess } from "../../../../src/pubsub/ownership/announcements.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
@@ -60,8 +64,8 @@ test("a topic that is known costs no request, and one that many ask for at once 
 
 test("a topic that was stored waits for its server; one that nobody stored goes to another", async () => {
   const { router, servers, nodes, list } = await proxyAmong("s1", "s2");
-  for (const topic of ["new", "stored"]) await nodes.create(topic, assignedTopicNode("s2", "b"));
-  await nodes.write("stored", confirmedTopicNode(assignedTopicNode("s2", "b")), 0);
+  for (const topic of ["new", "stored"]) await nodes.create(topic, topicNodeAfterAssignment("s2", "b"));
+  await nodes.write("stored", topicNodeAfterConfirmation(topicNodeAfterAssignment("s2", "b")), 0);
   servers.get("s2")?.expire();
   await settled();
   expect([...list.servers.keys()]).toEqual(["s1"]);
@@ -81,7 +85,11 @@ test("a server's hint is believed when it is newer, and makes the proxy look whe
   router.correctRoute("t", asked, null); // the answer to an earlier request: it is known already
   router.correctRoute("t", asked, { owner: "s1", epoch: 1 });
   expect(router.cachedRoute("t")).toMatchObject({ id: "s2", epoch: 2 });
-  await nodes.write("t", takenTopicNode(takenTopicNode(assignedTopicNode("s1", "b"), "s2"), "s1"), 0);
+  await nodes.write(
+    "t",
+    topicNodeAfterTransfer(topicNodeAfterTransfer(topicNodeAfterAssignment("s1", "b"), "s2"), "s1"),
+    0,
+  );
   router.correctRoute("t", { owner: "s2", epoch: 2 }, null);
   expect(router.cachedRoute("t")).toBeNull();
   const before = zk.sent.length;
@@ -125,7 +133,7 @@ test("who only asks makes no topic, and is told of one that was made just now el
   // A server of the ensemble may be behind: only what was read after a sync says that there is nothing.
   expect(zk.sent.slice(before).map((request) => JSON.stringify(request)).join(" ")).toMatch(/sync.*getData/);
 
-  await nodes.create("given up", assignedTopicNode("s2", "b"));
+  await nodes.create("given up", topicNodeAfterAssignment("s2", "b"));
   servers.get("s2")?.expire();
   await settled();
   expect(await router.findRoute("given up", { creates: false })).toEqual({ kind: "no topic" });

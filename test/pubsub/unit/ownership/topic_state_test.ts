@@ -1,6 +1,6 @@
 /** What leads from one state of a topic to another, and what requests and operators are told in each. */
 import { expect, test } from "bun:test";
-import type { TopicAction, TopicFacts } from "../../../../src/pubsub/ownership/topic_decision.ts";
+import type { TopicAction, TopicDecisionFacts } from "../../../../src/pubsub/ownership/topic_decision.ts";
 import type { TopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import {
   firstTopicState,
@@ -17,7 +17,7 @@ import {
 
 const node: TopicNode = { owner: "s1", epoch: 4, state: "stored", incarnation: "b", baseOffset: 0, source: null };
 const copy = { incarnation: "b", baseOffset: 0, epoch: 4, sealedFor: null };
-const facts: TopicFacts = { me: "s1", node, copy, staged: null, shared: null };
+const facts: TopicDecisionFacts = { me: "s1", node, copy, staged: null, shared: null };
 const lease = { isConfirmed: () => true };
 const served: TopicState & { readonly kind: "served" } = {
   kind: "served",
@@ -39,7 +39,7 @@ const work: readonly TopicAction["do"][] = [
   "read again",
 ];
 
-function decide(state: TopicState, action: TopicAction["do"], other: Partial<TopicFacts> = {}): TopicState {
+function decide(state: TopicState, action: TopicAction["do"], other: Partial<TopicDecisionFacts> = {}): TopicState {
   return topicStateAfterDecision(state, action, { facts: { ...facts, ...other }, lease, deadlineMs: 100 });
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { encodeProxyResponse, proxyResponseStatus } from "../../../../src/pubsub/proxy/proxy_response.ts";
+import { encodeProxyResponse, readServerResponseStatus } from "../../../../src/pubsub/proxy/proxy_response.ts";
 import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
 import { statusCodes } from "../../../../src/pubsub/wire/status_codes.ts";
@@ -11,7 +11,9 @@ test("the status of whatever answer a server can write is read without reading t
   for (const status of statusCodes) {
     for (const sender of ["s", "a b", "täglich", "😀".repeat(256)]) {
       for (const rest of [{}, { messageId: 5 }, { body }, { headers: { epoch: 3 } }, { batch: [body, body] }]) {
-        expect(proxyResponseStatus(encodePubsubMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(status);
+        expect(readServerResponseStatus(encodePubsubMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(
+          status,
+        );
       }
     }
   }
@@ -29,10 +31,10 @@ test("what is no STATUS has none", () => {
       "status s OK\r\n",
     ]
   ) {
-    expect(proxyResponseStatus(encode(text))).toBe(null);
+    expect(readServerResponseStatus(encode(text))).toBe(null);
   }
-  expect(proxyResponseStatus(undefined)).toBe(null);
-  expect(proxyResponseStatus(encode(`STATUS ${"x".repeat(1 << 16)}`))).toBe(null);
+  expect(readServerResponseStatus(undefined)).toBe(null);
+  expect(readServerResponseStatus(encode(`STATUS ${"x".repeat(1 << 16)}`))).toBe(null);
 });
 
 test("a response of the proxy has headers only for a client that sends headers, and its text is cut", () => {

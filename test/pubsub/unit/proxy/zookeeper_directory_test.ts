@@ -2,10 +2,10 @@
 import { expect, test } from "bun:test";
 import { announceProcess } from "../../../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
-import { assignedTopicNode, confirmedTopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
+import { topicNodeAfterAssignment, topicNodeAfterConfirmation } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import type { TopicRoute } from "../../../../src/pubsub/ownership/topic_router.ts";
-import { ZookeeperDirectory } from "../../../../src/pubsub/proxy/zookeeper_directory.ts";
+import { ZookeeperTopicDirectory } from "../../../../src/pubsub/proxy/zookeeper_directory.ts";
 import type { Clock } from "../../../../src/base/support/clock.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeTree } from "../../../support/fake_tree.ts";
@@ -25,7 +25,7 @@ test("a proxy that cannot announce itself tries more and more seldom", async () 
       return () => clearImmediate(immediate);
     },
   };
-  const directory = new ZookeeperDirectory({ path: new PubsubPath("/baton"), clock, onProblem: () => {} });
+  const directory = new ZookeeperTopicDirectory({ path: new PubsubPath("/baton"), clock, onProblem: () => {} });
   const tree = new FakeTree();
   const stopping = new AbortController();
   let sessions = 0;
@@ -53,7 +53,11 @@ test("after the tree was lost no topic counts as new before the servers that wer
   };
   for (const id of ["s1", "s2"]) await join(lost, id);
   const problems: string[] = [];
-  const directory = new ZookeeperDirectory({ path, clock, onProblem: (problem) => problems.push(String(problem)) });
+  const directory = new ZookeeperTopicDirectory({
+    path,
+    clock,
+    onProblem: (problem) => problems.push(String(problem)),
+  });
   let tree = lost;
   let proxy = new FakeZooKeeper(lost, clock);
   const open = () => Promise.resolve(proxy = new FakeZooKeeper(tree, clock));
@@ -74,7 +78,7 @@ test("after the tree was lost no topic counts as new before the servers that wer
 
   // As a server does: first what it has, then that it is there.
   const nodes = new TopicNodes(new FakeZooKeeper(empty, clock), path);
-  await nodes.create("t", confirmedTopicNode(assignedTopicNode("s1", "b")));
+  await nodes.create("t", topicNodeAfterConfirmation(topicNodeAfterAssignment("s1", "b")));
   await join(empty, "s1");
   await eventually(() => directory.servers.has("s1"));
   expect(await directory.findRoute("t", {})).toMatchObject({ kind: "server", id: "s1" });

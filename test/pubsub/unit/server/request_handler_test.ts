@@ -3,7 +3,7 @@ import type { TopicAvailability, TopicPermit } from "../../../../src/pubsub/owne
 import type { ResponseStatusMessage } from "../../../../src/pubsub/status_message.ts";
 import {
   type ClientRequestMessage,
-  statusOfStoreResponse,
+  storeResponseToStatusMessage,
 } from "../../../../src/pubsub/store/thread/client_request.ts";
 import { ServerRequestHandler } from "../../../../src/pubsub/server/request_handler.ts";
 import { heldGetMsMax, pendingAdmissionsMax } from "../../../../src/pubsub/server/server_limits.ts";
@@ -24,7 +24,7 @@ function decoded({ frames }: SubmittedRequest): ClientRequestMessage {
 
 function storeResponse(request: SubmittedRequest, response: Partial<StoreResponse>): EncodedResponse {
   const whole = { ticket: request.ticket, code: "OK", reason: "", ...response } as const;
-  const frames = encodePubsubMessage(statusOfStoreResponse("s1", decoded(request), whole, request.epoch));
+  const frames = encodePubsubMessage(storeResponseToStatusMessage("s1", decoded(request), whole, request.epoch));
   return { ticket: whole.ticket, code: whole.code, frames };
 }
 

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/base/errors.ts";
 import type { TopicTransferReply } from "../../../../src/pubsub/ownership/transfer_channel.ts";
 import type { ResponseStatusMessage } from "../../../../src/pubsub/status_message.ts";
-import { incomingTransfersMax, transferIdleMs } from "../../../../src/pubsub/server/server_limits.ts";
+import { incomingTransfersMax, transferIdleMsMax } from "../../../../src/pubsub/server/server_limits.ts";
 import { TopicTransferReceiver } from "../../../../src/pubsub/server/transfer_receiver.ts";
 import type { PubsubHeaders } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
@@ -104,7 +104,7 @@ test("a sender that says nothing more is given up, and what it sent is not kept 
   const { clock, send, failures, receiver } = rig();
   send(0, "x");
   await settled();
-  await clock.advance(transferIdleMs);
+  await clock.advance(transferIdleMsMax);
   await settled();
   expect(failures).toEqual([expect.stringContaining("No piece arrived")]);
   expect(receiver.size).toBe(0);

@@ -8,7 +8,12 @@ import { decodedOperation } from "../../../support/store_requests.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/limits/refused_puts.ts";
 import { SqliteTopicRows } from "../../../../src/pubsub/store/sqlite/sqlite_topic_rows.ts";
 import { LateRows, runArriving } from "./late_rows.ts";
-import { isSteps, type RunMethods, runStepsNow, type Steps } from "../../../../src/base/support/steps.ts";
+import {
+  isStepGenerator,
+  type RunStepMethods,
+  runStepsNow,
+  type StepGenerator,
+} from "../../../../src/base/support/steps.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/engine/store_engine.ts";
 import {
   defaultTopicStoreOptions,
@@ -72,17 +77,17 @@ export interface DriverOptions {
 }
 
 /** An object whose steps are run to their end by `run` when they are called. */
-function running<T extends object>(object: T, run: (steps: Steps<unknown>) => unknown): RunMethods<T> {
+function running<T extends object>(object: T, run: (steps: StepGenerator<unknown>) => unknown): RunStepMethods<T> {
   return new Proxy(object, {
     get: (_, name) => {
       const value: unknown = Reflect.get(object, name, object);
       if (typeof value !== "function") return value;
       return (...values: unknown[]) => {
         const result: unknown = value.apply(object, values);
-        return isSteps(result) ? run(result) : result;
+        return isStepGenerator(result) ? run(result) : result;
       };
     },
-  }) as RunMethods<T>;
+  }) as RunStepMethods<T>;
 }
 
 export class EngineDriver {
@@ -95,9 +100,9 @@ export class EngineDriver {
   #database: TopicDatabase | null = null;
   readonly #postgres: PostgresStore | null;
   rows!: TopicRows;
-  engine!: RunMethods<StoreEngine>;
-  transfer!: RunMethods<TopicTransfer>;
-  maintenance!: RunMethods<TopicMaintenance>;
+  engine!: RunStepMethods<StoreEngine>;
+  transfer!: RunStepMethods<TopicTransfer>;
+  maintenance!: RunStepMethods<TopicMaintenance>;
   lastTransfer!: TopicTransfer;
   #rawEngine!: StoreEngine;
   #responses: StoreResponse[] = [];
@@ -216,7 +221,7 @@ export class EngineDriver {
   }
 
   /** The transfers of the store, after those that `before` has numbered. */
-  newTransfer(before: TopicTransfer | null): RunMethods<TopicTransfer> {
+  newTransfer(before: TopicTransfer | null): RunStepMethods<TopicTransfer> {
     if (this.#postgres !== null) {
       this.#postgres.object<{ newTransfer(): void }>().newTransfer();
       return this.#postgres.object("transfer");
@@ -225,7 +230,7 @@ export class EngineDriver {
     return running(this.lastTransfer, (steps) => this.#run(steps));
   }
 
-  #run(steps: Steps<unknown>): unknown {
+  #run(steps: StepGenerator<unknown>): unknown {
     return this.#place === "here" ? runStepsNow(steps) : runArriving(steps, () => this.waits++);
   }
 

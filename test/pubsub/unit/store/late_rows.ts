@@ -3,11 +3,11 @@
  * that was not loaded before. The engine has to do the same with them as with rows that are here.
  */
 import type { DiskSpace } from "../../../../src/base/storage/disk_space.ts";
-import type { Steps } from "../../../../src/base/support/steps.ts";
-import { DataNotLoaded } from "../../../../src/pubsub/store/rows/loaded_data.ts";
+import type { StepGenerator } from "../../../../src/base/support/steps.ts";
+import { DataNotLoadedError } from "../../../../src/pubsub/store/rows/loaded_data.ts";
 import type {
   ClientReader,
-  LostTopic,
+  FailedTopicCommit,
   MessageReader,
   MissingTopicData,
   NewRowNumbers,
@@ -30,7 +30,7 @@ class LateAnswer<Value> extends Promise<Value> {
 }
 
 /** Runs steps to their end: each answer arrives immediately, or fails. Pieces of an export are dropped. */
-export function runArriving<Result>(steps: Steps<Result, unknown>, onWait: () => void = () => {}): Result {
+export function runArriving<Result>(steps: StepGenerator<Result, unknown>, onWait: () => void = () => {}): Result {
   let step = steps.next();
   while (step.done !== true) {
     let value: unknown;
@@ -105,10 +105,10 @@ export class LateRows implements TopicRows {
     this.#loaded.clear();
   }
 
-  commit(changes: readonly TopicChange[]): Promise<readonly LostTopic[]> {
+  commit(changes: readonly TopicChange[]): Promise<readonly FailedTopicCommit[]> {
     return LateAnswer.of(() => {
       this.#loaded.clear();
-      return this.#rows.commit(changes) as readonly LostTopic[];
+      return this.#rows.commit(changes) as readonly FailedTopicCommit[];
     });
   }
 
@@ -145,7 +145,7 @@ export class LateRows implements TopicRows {
   }
 
   #read<Result>(lack: MissingTopicData, read: () => Result): Result {
-    if (!this.#loaded.has(nameOf(lack))) throw new DataNotLoaded(lack);
+    if (!this.#loaded.has(nameOf(lack))) throw new DataNotLoadedError(lack);
     return read();
   }
 }

@@ -13,7 +13,7 @@ import { RefusedPuts } from "../../../../src/pubsub/store/limits/refused_puts.ts
 import { StoreEngine } from "../../../../src/pubsub/store/engine/store_engine.ts";
 import { StoredTopic } from "../../../../src/pubsub/store/content/stored_topic.ts";
 import type { StoreResponse } from "../../../../src/pubsub/store/operations/store_operations.ts";
-import { isSteps, type Steps } from "../../../../src/base/support/steps.ts";
+import { isStepGenerator, type StepGenerator } from "../../../../src/base/support/steps.ts";
 import { decodeStoredName } from "../../../../src/pubsub/store/rows/topic_client.ts";
 import { TopicMaintenance } from "../../../../src/pubsub/store/engine/topic_maintenance.ts";
 import type { TopicStoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
@@ -68,7 +68,7 @@ let responses: StoreResponse[] = [];
 let warnings: string[] = [];
 let waits = 0;
 
-async function run<Result>(steps: Steps<Result>): Promise<Result> {
+async function run<Result>(steps: StepGenerator<Result>): Promise<Result> {
   let step = steps.next();
   while (step.done !== true) {
     waits++;
@@ -159,7 +159,7 @@ async function execute(call: ThreadCall): Promise<Pick<ThreadReply, "type" | "va
     case "apply": {
       const { owner, value } = find(call.store, call.path);
       const result: unknown = (value as (...values: readonly unknown[]) => unknown).apply(owner, [...call.values]);
-      return { type: "value", value: sendable(isSteps(result) ? await run(result) : await result) };
+      return { type: "value", value: sendable(isStepGenerator(result) ? await run(result) : await result) };
     }
     case "sql": {
       const lane = stores.get(call.store)?.lane as DatabaseLane;

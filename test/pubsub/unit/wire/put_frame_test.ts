@@ -3,12 +3,12 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import {
   type ClientRequestMessage,
-  decodeUsualPut,
+  decodeSingleMessagePut,
   toStoreOperation,
 } from "../../../../src/pubsub/store/thread/client_request.ts";
 import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
-import { type PutHead, readPutDeadlineMs, readPutHead } from "../../../../src/pubsub/wire/put_frame.ts";
+import { type PutFrameStart, readPutDeadlineMs, readPutFrameStart } from "../../../../src/pubsub/wire/put_frame.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
 
@@ -68,13 +68,13 @@ const ordinary = fc.record({
 const place = { ticket: 7, epoch: 3 };
 
 function same(frame: Uint8Array): void {
-  const quick = decodeUsualPut([frame], place);
+  const quick = decodeSingleMessagePut([frame], place);
   const whole = decodePubsubMessage([frame]);
   if (quick !== null) {
     expect(quick).toEqual(toStoreOperation(whole as ClientRequestMessage, { ...place, wait: false }) as typeof quick);
   }
   // A request is allowed and admitted by the head that was read alone, and executed as the whole says.
-  const head = readPutHead(frame);
+  const head = readPutFrameStart(frame);
   if (head === null || whole.name === null) return;
   const { name, sender, topic } = head;
   expect(whole).toMatchObject({ name, sender, topic });
@@ -106,8 +106,8 @@ property(
       { name: "PUT", ...rest, ...(headers === undefined ? {} : { headers }) } as never,
     );
     same(frame);
-    if (headers?.session?.key === "k") expect(decodeUsualPut([frame], place)).not.toBeNull();
-    expect(readPutHead(frame)).toMatchObject({ sender: message.sender, topic: message.topic });
+    if (headers?.session?.key === "k") expect(decodeSingleMessagePut([frame], place)).not.toBeNull();
+    expect(readPutFrameStart(frame)).toMatchObject({ sender: message.sender, topic: message.topic });
     same(frame.with(at % frame.byteLength, byte));
     same(frame.subarray(0, at % frame.byteLength));
   },
@@ -118,7 +118,7 @@ test("names that share a place are not taken for each other", () => {
   for (let turn = 0; turn < 2; turn++) {
     for (let name = 0; name < 500; name++) {
       const frame = utf8.encode(`PUT c${name} t${name} 1\r\nsession: ${name + 1}/k${name}\r\n\r\nx`);
-      const put = decodeUsualPut([frame], place);
+      const put = decodeSingleMessagePut([frame], place);
       expect(put).toMatchObject({ client: `c${name}`, topic: `t${name}`, session: { key: `k${name}` } });
     }
   }
@@ -127,7 +127,7 @@ test("names that share a place are not taken for each other", () => {
 test("a body that looks like a header has no deadline", () => {
   const deadlineOf = (text: string) => {
     const frame = utf8.encode(text);
-    return readPutDeadlineMs(frame, readPutHead(frame) as PutHead);
+    return readPutDeadlineMs(frame, readPutFrameStart(frame) as PutFrameStart);
   };
   expect(deadlineOf("PUT bob news 1\r\nsession: 1/k%20\r\ndeadline-ms: 900\r\n\r\nx")).toBe(900);
   expect(deadlineOf("PUT bob news 1\r\nsession: 1/k\r\n\r\ndeadline-ms: 900\r\n\r\n")).toBeUndefined();

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import {
   formatCurveKey,
-  formatPublicCertificate,
-  formatSecretCertificate,
+  formatPublicCurveCertificate,
+  formatSecretCurveCertificate,
   parseCurveCertificate,
 } from "../../../../src/protocols/zeromq/curve_certificate.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
@@ -23,12 +23,12 @@ function refusalOf(text: string): string {
 }
 
 test("what is written is read again, the secret key by its owner only", () => {
-  expect(parseCurveCertificate(formatSecretCertificate(secretKey), "a.key")).toEqual({ publicKey, secretKey });
-  expect(parseCurveCertificate(formatPublicCertificate(publicKey), "a.key.pub")).toEqual({
+  expect(parseCurveCertificate(formatSecretCurveCertificate(secretKey), "a.key")).toEqual({ publicKey, secretKey });
+  expect(parseCurveCertificate(formatPublicCurveCertificate(publicKey), "a.key.pub")).toEqual({
     publicKey,
     secretKey: null,
   });
-  expect(formatPublicCertificate(publicKey)).not.toContain(formatCurveKey(secretKey));
+  expect(formatPublicCurveCertificate(publicKey)).not.toContain(formatCurveKey(secretKey));
 });
 
 test("a certificate as CZMQ writes it, with a # in a value and names of its own", () => {
@@ -50,17 +50,19 @@ curve
 });
 
 test("names of other sections mean nothing, whatever they are and wherever they stand", () => {
-  const text = `${formatPublicCertificate(publicKey)}notes\n    public-key = "an old one"\n    secret-key = "gone"\n`;
+  const text = `${
+    formatPublicCurveCertificate(publicKey)
+  }notes\n    public-key = "an old one"\n    secret-key = "gone"\n`;
   expect(parseCurveCertificate(text, "a.key")).toEqual({ publicKey, secretKey: null });
 });
 
 test("Windows' line ends and tabs", () => {
-  const text = formatPublicCertificate(publicKey).replaceAll("    ", "\t").replaceAll("\n", "\r\n");
+  const text = formatPublicCurveCertificate(publicKey).replaceAll("    ", "\t").replaceAll("\n", "\r\n");
   expect(parseCurveCertificate(text, "a.key").publicKey).toEqual(publicKey);
 });
 
 describe("is refused with its file, its line and what is wrong, and without the key itself:", () => {
-  const secretText = formatSecretCertificate(secretKey);
+  const secretText = formatSecretCurveCertificate(secretKey);
   const change = (from: string, to: string) => secretText.replace(from, to);
   const other = formatCurveKey(prepareX25519Secret(new Uint8Array(32).fill(8)).publicKey);
   test.each([
@@ -96,7 +98,7 @@ describe("is refused with its file, its line and what is wrong, and without the 
     ],
     [
       "a public key of low order",
-      formatPublicCertificate(new Uint8Array(32)),
+      formatPublicCurveCertificate(new Uint8Array(32)),
       /^The public-key in a\.key cannot be a public key/,
     ],
   ])("%s", (_, text, message) => {

@@ -1,7 +1,11 @@
 /** Who is read from while memory for incomplete messages is short. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { InputBudget, shortInputMsMax, uncountedInputBytesMax } from "../../../../src/protocols/zeromq/input_budget.ts";
+import {
+  IncompleteMessageBudget,
+  incompleteMessageMsMax,
+  uncountedInputBytesMax,
+} from "../../../../src/protocols/zeromq/input_budget.ts";
 import { property } from "../../../support/property.ts";
 
 const kib = 1024;
@@ -10,7 +14,7 @@ const secondMark = limits.bytesMax - limits.messageBytesMax;
 
 /** A budget, and what it has decided so far. */
 class Rig {
-  readonly budget = new InputBudget<string>(limits);
+  readonly budget = new IncompleteMessageBudget<string>(limits);
   readonly stopped = new Set<string>();
   nowMs = 0;
 
@@ -28,7 +32,7 @@ describe("below the first mark", () => {
   test("every connection is read from, for however long", () => {
     const rig = new Rig();
     for (const owner of ["a", "b", "c"]) rig.hold(owner, 100 * kib);
-    rig.nowMs = 10 * shortInputMsMax;
+    rig.nowMs = 10 * incompleteMessageMsMax;
     expect([rig.stopped.size, rig.budget.isShort, rig.budget.expiredOwners(rig.nowMs)]).toEqual([0, false, []]);
   });
 });
@@ -69,7 +73,7 @@ describe("while memory is short", () => {
   test("a connection that holds next to nothing is never stopped, nor closed", () => {
     const rig = short();
     for (let n = 0; n < 1000; n++) rig.hold(`small ${n}`, uncountedInputBytesMax);
-    rig.nowMs = 2 * shortInputMsMax;
+    rig.nowMs = 2 * incompleteMessageMsMax;
     expect(rig.budget.expiredOwners(rig.nowMs).sort()).toEqual(["a", "b", "c"]);
     expect([...rig.stopped].filter((owner) => owner.startsWith("small"))).toEqual([]);
   });
@@ -126,7 +130,7 @@ property(
     };
     while (sendOn());
     // Those that are left wait for those that stopped sending.
-    rig.nowMs += shortInputMsMax - 1;
+    rig.nowMs += incompleteMessageMsMax - 1;
     expect(rig.budget.expiredOwners(rig.nowMs)).toEqual([]);
     rig.nowMs++;
     for (const owner of rig.budget.expiredOwners(rig.nowMs)) {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { DealerSocket } from "../../../../src/protocols/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../../src/protocols/zeromq/router_socket.ts";
-import { frameCostBytes } from "../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
+import { zmtpFrameOverheadBytes } from "../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
 import { bytes, outcome, SocketRig, words } from "./socket_rig.ts";
 
 test("at the high-water mark reading stops, at half of it reading goes on, and nothing is lost", async () => {
@@ -66,7 +66,7 @@ test("the mark counts what frames cost besides their bytes", async () => {
   await rig.settle();
   const { length } = router.receiveReady();
   // As many as fit, and one more.
-  expect(length).toBe(Math.ceil(1_000_000 / (1001 * frameCostBytes + 5)));
+  expect(length).toBe(Math.ceil(1_000_000 / (1001 * zmtpFrameOverheadBytes + 5)));
   let rest = 0;
   for (let batch = 1; batch > 0; rest += batch) {
     await rig.settle();

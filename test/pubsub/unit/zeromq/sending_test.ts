@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { DealerSocket } from "../../../../src/protocols/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../../src/protocols/zeromq/router_socket.ts";
-import { frameCostBytes } from "../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
+import { zmtpFrameOverheadBytes } from "../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
 import { bytes, outcome, SocketRig, words } from "./socket_rig.ts";
 import { messagesOf } from "../../../support/messages_of.ts";
 
@@ -145,7 +145,7 @@ test("the mark for sending counts what frames cost besides their bytes", () => {
   const empty = Array.from({ length: 1000 }, () => new Uint8Array(0));
   let taken = 0;
   while (dealer.trySend(empty)) taken++;
-  expect(taken).toBe(Math.ceil(1_000_000 / (1000 * frameCostBytes)));
+  expect(taken).toBe(Math.ceil(1_000_000 / (1000 * zmtpFrameOverheadBytes)));
 });
 
 test("those who wait to send are served in their order, and one who gives up is not", async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { ZeroMqPeer } from "../../../../src/protocols/zeromq/zeromq_peer.ts";
-import { resolveSocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
+import { resolveZeroMqSocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
 
 test("a long queue that leaves at once is handed over without going as deep as it is long", () => {
-  const peer = new ZeroMqPeer(resolveSocketOptions({ sendHighWater: 1_000_000 }));
+  const peer = new ZeroMqPeer(resolveZeroMqSocketOptions({ sendHighWater: 1_000_000 }));
   const count = 200_000;
   for (let number = 0; number < count; number++) {
     expect(peer.offer([new Uint8Array([number & 0xff])])).toBe(true);

@@ -6,7 +6,7 @@ import type { Lease } from "../../../../src/base/process/lease.ts";
 import type { TryLease } from "../../../../src/retry/queue/processor_lease.ts";
 import { outcomeOfExit } from "../../../../src/retry/targets/outcome.ts";
 import { type TryResult, tryResult } from "../../../../src/retry/targets/target.ts";
-import { onAbort, TaskScope } from "../../../../src/base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../../../src/base/support/abort.ts";
 import type { SimProcess } from "../../../world/sim_process.ts";
 
 /** What a command does. */
@@ -35,7 +35,7 @@ export function runModel({ process, lease, timeoutMs, act, onGone }: CommandRun)
   const chance = world.chance.fork(`guard ${world.nowMs}`);
   let isGone = false;
   return new Promise((resolve) => {
-    const stops = new TaskScope();
+    const stops = new CleanupScope();
     const gone = (code: number | null, end: CommandEnd | null) => {
       if (isGone) return;
       isGone = true;

@@ -5,7 +5,7 @@
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { databaseName, RetryDatabase } from "../../../../src/retry/queue/sqlite/retry_database.ts";
+import { RetryDatabase, retryDatabaseFileName } from "../../../../src/retry/queue/sqlite/retry_database.ts";
 import type { SqlRow, SqlValue } from "../../../../src/base/storage/sql_row.ts";
 import type { DiskFaults } from "../../../world/apply_faults.ts";
 import type { Chance } from "../../../world/chance.ts";
@@ -57,7 +57,7 @@ export class RetryDisk {
   }
 
   get #databasePath(): string {
-    return join(this.folder, databaseName);
+    return join(this.folder, retryDatabaseFileName);
   }
 
   open(process: SimProcess, spend: (durationMs: number) => void, mustExist: boolean): SimRetryDatabase {

@@ -81,8 +81,8 @@ export const retryMutants: readonly Mutant[] = [
     world: "retry",
     changes: [{
       in: "sqlite_processors:SqliteProcessors.renew",
-      from: "return this.#database.changeRow(tables.processors, { id: owner }, { end_ms: endMs });",
-      to: "return endMs > 0 && this.#database.changeRow(tables.processors, { id: owner }, {});",
+      from: "return this.#database.changeRow(sqliteRetryTables.processors, { id: owner }, { end_ms: endMs });",
+      to: "return endMs > 0 && this.#database.changeRow(sqliteRetryTables.processors, { id: owner }, {});",
     }],
     kinds: ["two tries at the same time", "stale result counted", "order"],
     from: 25,
@@ -229,7 +229,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a batch waits until a clock that was set back is there again",
     world: "retry",
     changes: [{
-      in: "batch_pacer:pacerAt",
+      in: "batch_pacer:batchPacerAtTime",
       from: "  if (nowMs < seenMs) return { ...startPacer(options, nowMs), messagesLeft };\n",
       to: "  void [seenMs, messagesLeft];\n",
     }],

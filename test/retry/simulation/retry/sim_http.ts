@@ -5,7 +5,7 @@
  */
 import { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { httpHeaderPairs } from "../../../../src/base/http/http_headers.ts";
+import { pairRawHttpHeaders } from "../../../../src/base/http/http_headers.ts";
 import type { HttpListener, HttpListenerOptions } from "../../../../src/base/http/http_listener.ts";
 import type { Address, Connection } from "../../../../src/base/sockets/connection.ts";
 import { onAbort } from "../../../../src/base/support/abort.ts";
@@ -147,7 +147,7 @@ class SimResponse extends EventEmitter {
   /** `headers`: by their names, or names and values in turn. */
   writeHead(status: number, headers: Readonly<Record<string, string | number>> | readonly string[]): void {
     this.statusCode = status;
-    const pairs = Array.isArray(headers) ? httpHeaderPairs(headers) : Object.entries(headers);
+    const pairs = Array.isArray(headers) ? pairRawHttpHeaders(headers) : Object.entries(headers);
     for (const [name, value] of pairs) this.setHeader(name, value);
   }
 

@@ -12,7 +12,7 @@ import type {
   SqlStatement,
 } from "../../../../src/base/postgres/primary_connection.ts";
 import { StatementError, type StatementOutcome } from "../../../../src/base/postgres/statement_error.ts";
-import { onAbort, TaskScope } from "../../../../src/base/support/abort.ts";
+import { CleanupScope, onAbort } from "../../../../src/base/support/abort.ts";
 import type { DiskFaults } from "../../../world/apply_faults.ts";
 import type { Chance } from "../../../world/chance.ts";
 import type { SimNetwork } from "../../../world/sim_network.ts";
@@ -204,7 +204,7 @@ export class SimPostgres {
     const { network } = this.#options;
     const [there, back, life] = [process.machine, this.#server.machine, process.life];
     const isUp = await new Promise<boolean>((resolve, reject) => {
-      const ends = new TaskScope(onAbort(signal, reject));
+      const ends = new CleanupScope(onAbort(signal, reject));
       const done = (isUp: boolean) => {
         if (process.life !== life) return;
         process.schedule("network", 0, () => {
@@ -255,7 +255,7 @@ class SimConnection {
     signal?: AbortSignal,
   ): Promise<PostgresRow[]> {
     if (!this.#isOpen || signal?.aborted) throw this.#error("not_sent", null);
-    using _ends = new TaskScope(onAbort(signal, () => this.close()));
+    using _ends = new CleanupScope(onAbort(signal, () => this.close()));
     return await new Promise<PostgresRow[]>((resolve, reject) => {
       this.#running = { resolve, reject };
       this.#database.send(this.process, { name, values, from: this });

@@ -3,7 +3,7 @@
  * name of the statement. A statement is atomic; the functions of postgres_queue_tables.ts are as they are there.
  */
 import type { PostgresRow, SqlParameter } from "../../../../src/base/postgres/primary_connection.ts";
-import { sharedStoreFormat } from "../../../../src/base/postgres/database_schema.ts";
+import { sharedStoreFormatNumber } from "../../../../src/base/postgres/database_schema.ts";
 
 interface QueueRow {
   readonly id: number;
@@ -130,7 +130,7 @@ export function runSimStatement(name: string, call: StatementCall): readonly Pos
 }
 
 const statements: Readonly<Record<string, Statement>> = {
-  store_format: () => [{ id: "simulated", format: sharedStoreFormat, writes_from: 1, system_id: "1" }],
+  store_format: () => [{ id: "simulated", format: sharedStoreFormatNumber, writes_from: 1, system_id: "1" }],
   store_tables: () => [],
   check_system: () => [{ system: "1" }],
   check_settings: () => [],

@@ -3,11 +3,11 @@ import { appendFileSync, readFileSync, truncateSync, writeFileSync } from "node:
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { BatonError, type ErrorCode } from "../../../../src/base/errors.ts";
-import { FileSink, planAppend } from "../../../../src/retry/dead_letters/file_sink.ts";
+import { FileSink, planDeadLetterAppend } from "../../../../src/retry/dead_letters/file_sink.ts";
 import {
   DeadLetterForwarder,
   type DeadLetterSink,
-  type OpenSink,
+  type DeadLetterSinkSession,
 } from "../../../../src/retry/dead_letters/dead_letter_forwarder.ts";
 import { deadLetterLine, deadLetterLinePrefix } from "../../../../src/retry/dead_letters/dead_letter_record.ts";
 import { makeRedaction, type Redaction } from "../../../../src/retry/dead_letters/redaction.ts";
@@ -23,13 +23,13 @@ const tried = { outcome: "final", retryAfterMs: null, error: "exited with 64" } 
 
 describe("whether a letter is in its file", () => {
   test("whole, half at the end, or not", () => {
-    expect(planAppend("", "LETTER\n")).toBe("append");
-    expect(planAppend("LETTER\n", "LETTER\n")).toBe("present");
-    expect(planAppend("OTHER\nLETTER\nMORE\n", "LETTER\n")).toBe("present");
-    expect(planAppend("OTHER\nLET", "LETTER\n")).toBe("cut");
-    expect(planAppend("LETTER", "LETTER\n")).toBe("cut");
-    expect(planAppend("XLETTER\n", "LETTER\n")).toBe("append");
-    expect(planAppend("OTHER", "LETTER\n")).toBe("append");
+    expect(planDeadLetterAppend("", "LETTER\n")).toBe("append");
+    expect(planDeadLetterAppend("LETTER\n", "LETTER\n")).toBe("present");
+    expect(planDeadLetterAppend("OTHER\nLETTER\nMORE\n", "LETTER\n")).toBe("present");
+    expect(planDeadLetterAppend("OTHER\nLET", "LETTER\n")).toBe("cut");
+    expect(planDeadLetterAppend("LETTER", "LETTER\n")).toBe("cut");
+    expect(planDeadLetterAppend("XLETTER\n", "LETTER\n")).toBe("append");
+    expect(planDeadLetterAppend("OTHER", "LETTER\n")).toBe("append");
   });
 
   test("also where something else was left out of it before the crash", () => {
@@ -43,9 +43,9 @@ describe("whether a letter is in its file", () => {
       deadLetterLine(letter, { storeName: "stock", redaction: makeRedaction(names, []) })
     ) as [string, string];
     expect(now).not.toBe(before);
-    expect(planAppend(`OTHER\n${before}`, now, deadLetterLinePrefix(letter))).toBe("present");
+    expect(planDeadLetterAppend(`OTHER\n${before}`, now, deadLetterLinePrefix(letter))).toBe("present");
     for (let cut = 1; cut < before.length; cut++) {
-      expect(planAppend(`OTHER\n${before.slice(0, cut)}`, now, deadLetterLinePrefix(letter))).toBe("cut");
+      expect(planDeadLetterAppend(`OTHER\n${before.slice(0, cut)}`, now, deadLetterLinePrefix(letter))).toBe("cut");
     }
   });
 
@@ -55,7 +55,7 @@ describe("whether a letter is in its file", () => {
     ([cut, before]) => {
       const letter = '{"id":"a-1","body":"eHl6"}\n';
       const tail = (before === "" ? "" : `${JSON.stringify(before)}\n`) + letter.slice(0, cut);
-      const plan = planAppend(tail, letter);
+      const plan = planDeadLetterAppend(tail, letter);
       const kept = plan === "cut" ? tail.slice(0, tail.lastIndexOf("\n") + 1) : tail;
       const mended = plan === "present" ? kept : kept + letter;
       expect(mended.split(letter).length).toBe(2);
@@ -239,7 +239,7 @@ test("the last letters have all the time they need, unless somebody wants an end
       ...placeWithout(new Map(), arrived),
       open: async () => {
         const open = await placeWithout(new Map(), arrived).open(ended);
-        const send: OpenSink["send"] = async (letter, at, signal) => {
+        const send: DeadLetterSinkSession["send"] = async (letter, at, signal) => {
           await sleep(bench.clock, 6000, signal);
           await open?.send(letter, at, signal);
         };

@@ -1,5 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { RequestBudget, type RequestShare, slowRequest } from "../../../../src/retry/http_proxy/request_budget.ts";
+import {
+  RequestBudget,
+  type RequestMemoryShare,
+  slowRequestLimits,
+} from "../../../../src/retry/http_proxy/request_budget.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 /** 10,000 bytes for requests that arrive, the same for those at the backend; one takes 1,000 at most. */
@@ -9,7 +13,7 @@ class Rig {
   readonly refused: string[] = [];
   readonly read = new Map<string, boolean>();
 
-  open(name: string, left: number): RequestShare {
+  open(name: string, left: number): RequestMemoryShare {
     this.read.set(name, true);
     return this.budget.openShare({ bytes: 0, left }, {
       pause: () => void this.read.set(name, false),
@@ -19,7 +23,7 @@ class Rig {
   }
 
   /** Unfinished requests of 900 bytes each, up to the mark from which on memory is short. */
-  fill(): RequestShare[] {
+  fill(): RequestMemoryShare[] {
     return Array.from({ length: 10 }, (_, at) => {
       const share = this.open(`full ${at}`, 1000);
       this.budget.addReceived(share, 900);
@@ -53,7 +57,7 @@ describe("the memory for requests in progress", () => {
 
   test("lets every request complete in the end when each that has arrived is stored", () => {
     const rig = new Rig();
-    const left = new Map<string, RequestShare>();
+    const left = new Map<string, RequestMemoryShare>();
     for (let at = 0; at < 40; at++) left.set(`r${at}`, rig.open(`r${at}`, 1000));
     let rounds = 0;
     for (; left.size > 0 && rounds < 10_000; rounds++) {
@@ -74,7 +78,7 @@ describe("the memory for requests in progress", () => {
     const rig = new Rig();
     rig.fill();
     rig.budget.addReceived(rig.open("last", 600), 1);
-    await rig.clock.advance(slowRequest.ms + 1000);
+    await rig.clock.advance(slowRequestLimits.ms + 1000);
     expect(rig.refused.length).toBeGreaterThan(0);
     expect(rig.refused).not.toContain("last");
     expect(rig.isRead("last")).toBe(true);
@@ -88,7 +92,12 @@ describe("the memory for requests in progress", () => {
       rig.budget.finishReading(share);
       return share;
     });
-    const [first, second, third, fourth] = shares as [RequestShare, RequestShare, RequestShare, RequestShare];
+    const [first, second, third, fourth] = shares as [
+      RequestMemoryShare,
+      RequestMemoryShare,
+      RequestMemoryShare,
+      RequestMemoryShare,
+    ];
     for (const share of [first, second, third]) {
       expect(rig.budget.mayCall(share)).toBe(true);
       rig.budget.beginCall(share);

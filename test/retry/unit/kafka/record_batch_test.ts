@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { crc32c, encodeRecordBatch, noProducerStamp } from "../../../../src/protocols/kafka/record_batch.ts";
-import { encodeKafkaRequest, metadataRequest } from "../../../../src/protocols/kafka/kafka_requests.ts";
+import { crc32c, encodeKafkaRecordBatch, noKafkaProducerStamp } from "../../../../src/protocols/kafka/record_batch.ts";
+import { encodeKafkaRequest, kafkaMetadataRequest } from "../../../../src/protocols/kafka/kafka_requests.ts";
 
 describe("what Kafka's brokers are sent", () => {
   test("the checksum is the one of RFC 3720", () => {
@@ -11,7 +11,10 @@ describe("what Kafka's brokers are sent", () => {
 
   test("a batch has the record's length in two bytes where it takes two, and a checksum over what follows it", () => {
     const value = new Uint8Array(100).fill(0x61);
-    const batch = encodeRecordBatch({ key: "k", value, headers: [["h", "é"]], timestampMs: 1 }, noProducerStamp);
+    const batch = encodeKafkaRecordBatch(
+      { key: "k", value, headers: [["h", "é"]], timestampMs: 1 },
+      noKafkaProducerStamp,
+    );
     const bytes = batch.toHex();
     // Zigzag: 113 is e2 01, 100 is c8 01.
     expect(bytes.slice(2 * 61)).toBe(`e201000000026bc801${"61".repeat(100)}02026804c3a9`);
@@ -24,7 +27,7 @@ describe("what Kafka's brokers are sent", () => {
   });
 
   test("a request is a length, its header, and the body", () => {
-    const frame = encodeKafkaRequest(metadataRequest, { topics: ["t"], makesTopics: false }, {
+    const frame = encodeKafkaRequest(kafkaMetadataRequest, { topics: ["t"], makesTopics: false }, {
       correlation: 7,
       clientId: "me",
     });

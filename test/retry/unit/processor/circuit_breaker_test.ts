@@ -4,11 +4,16 @@ import {
   type Breaker,
   breakerAfterCall,
   breakerAfterCallStart,
-  breakerOpensAtMs,
-  callsAllowed,
+  breakerCallsAllowed,
   closedBreaker,
+  nextBreakerProbeMs,
 } from "../../../../src/retry/processor/circuit_breaker.ts";
-import { fullBucket, parseRate, refilledBucket, tokenAtMs } from "../../../../src/retry/queue/rate_limit.ts";
+import {
+  initialRateBucket,
+  nextRateTokenAtMs,
+  parseRate,
+  refilledBucket,
+} from "../../../../src/retry/queue/rate_limit.ts";
 import { property } from "../../../support/property.ts";
 
 const options = { failuresMax: 3, resetMs: 100 };
@@ -27,9 +32,9 @@ test("failures in a row open it, a success in between begins the count again", (
 
 test("open, it lets nobody through; then one probe, whose end decides", () => {
   const open = opened();
-  expect([callsAllowed(open, 102), callsAllowed(open, 103)]).toEqual([0, 1]);
+  expect([breakerCallsAllowed(open, 102), breakerCallsAllowed(open, 103)]).toEqual([0, 1]);
   const probing = breakerAfterCallStart(open);
-  expect(callsAllowed(probing, 1000)).toBe(0);
+  expect(breakerCallsAllowed(probing, 1000)).toBe(0);
   expect(end(probing, true, 110, true)).toEqual(closedBreaker);
   expect(end(probing, false, 110, true)).toEqual({ kind: "open", untilMs: 210 });
   expect(end(probing, null, 110, true)).toEqual({ kind: "open", untilMs: 110 });
@@ -38,7 +43,7 @@ test("open, it lets nobody through; then one probe, whose end decides", () => {
 test("calls that began before it opened neither open nor close it", () => {
   expect(end(opened(), true, 50)).toEqual(opened());
   expect(end(breakerAfterCallStart(opened()), true, 50)).toEqual({ kind: "half_open" });
-  expect(breakerOpensAtMs(opened())).toBe(103);
+  expect(nextBreakerProbeMs(opened())).toBe(103);
 });
 
 test("without a limit it never opens", () => {
@@ -49,7 +54,7 @@ test("without a limit it never opens", () => {
       resetMs: 1,
     });
   }
-  expect(callsAllowed(breaker, 0)).toBe(Infinity);
+  expect(breakerCallsAllowed(breaker, 0)).toBe(Infinity);
 });
 
 property(
@@ -60,11 +65,11 @@ property(
   }),
   ({ count, steps }) => {
     const rate = { count, perMs: 1000 };
-    let bucket = fullBucket(0), nowMs = 0, taken = 0;
+    let bucket = initialRateBucket(0), nowMs = 0, taken = 0;
     for (const step of steps) {
       nowMs += step;
       bucket = refilledBucket(bucket, rate, nowMs);
-      while (tokenAtMs(bucket, rate) <= nowMs && bucket.tokens >= 1) {
+      while (nextRateTokenAtMs(bucket, rate) <= nowMs && bucket.tokens >= 1) {
         bucket = { ...bucket, tokens: bucket.tokens - 1 };
         taken++;
       }

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { ClockSteps } from "../../../../src/retry/processor/store_processor.ts";
+import { WallClockStepDetector } from "../../../../src/retry/processor/store_processor.ts";
 
 test("a wall clock that is set is noticed once, in both directions; one that goes with time, or nearly, is not", () => {
-  const steps = new ClockSteps(1000, 5_000_000);
+  const steps = new WallClockStepDetector(1000, 5_000_000);
   expect([
     steps.stepSinceLastCheck(2000, 5_001_000),
     steps.stepSinceLastCheck(3000, 5_002_400),
@@ -17,7 +17,7 @@ test("a wall clock that is set is noticed once, in both directions; one that goe
 });
 
 test("one that is put right slowly is noticed when it has gone far", () => {
-  const steps = new ClockSteps(0, 0);
+  const steps = new WallClockStepDetector(0, 0);
   const seen = Array.from({ length: 30 }, (_, second) => steps.stepSinceLastCheck(second * 1000, second * 1050));
   expect(seen.filter((byMs) => byMs !== 0)).toEqual([1000]);
 });

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import {
-  databaseName,
   refuseNetworkFolder,
   RetryDatabase,
-  storeError,
+  retryDatabaseFileName,
+  toRetryStoreError,
 } from "../../../../src/retry/queue/sqlite/retry_database.ts";
-import { tables } from "../../../../src/retry/queue/sqlite/retry_tables.ts";
+import { sqliteRetryTables } from "../../../../src/retry/queue/sqlite/retry_tables.ts";
 import { verifyRetryStore } from "../../../../src/retry/queue/sqlite/verify_retry_store.ts";
 import { property } from "../../../support/property.ts";
 import { RetryRig, rigFailure, rigMessage, rigSuccess } from "../../../support/retry_rig.ts";
@@ -104,7 +104,7 @@ describe("a store", () => {
     const folder = mkdtempSync(join(tmpdir(), "baton-retry-"));
     try {
       new RetryDatabase(folder).close();
-      const raw = new DatabaseSync(join(folder, databaseName));
+      const raw = new DatabaseSync(join(folder, retryDatabaseFileName));
       raw.exec("PRAGMA user_version = 9");
       expect(() => new RetryDatabase(folder)).toThrow(
         /was written by a newer version \(format 9\); this version of baton reads format 3/,
@@ -124,21 +124,21 @@ describe("a store", () => {
   test("whose file was cut to nothing is not taken for a whole one without messages, nor made anew", () => {
     const folder = mkdtempSync(join(tmpdir(), "baton-retry-"));
     try {
-      writeFileSync(join(folder, databaseName), "");
+      writeFileSync(join(folder, retryDatabaseFileName), "");
       expect(() => verifyRetryStore(folder)).toThrow(/There is no message store in .*: messages\.sqlite is empty/);
-      expect(readdirSync(folder)).toEqual([databaseName]);
+      expect(readdirSync(folder)).toEqual([retryDatabaseFileName]);
       expect(() => new RetryDatabase(folder)).toThrow(
         /The message store .*messages\.sqlite is empty: it was truncated/,
       );
-      expect(readdirSync(folder)).toEqual([databaseName]);
-      rmSync(join(folder, databaseName));
+      expect(readdirSync(folder)).toEqual([retryDatabaseFileName]);
+      rmSync(join(folder, retryDatabaseFileName));
       const store = new RetryDatabase(folder);
-      store.insert(tables.processors, { id: 1, boot: "", end_ms: 0, pid: 0, since_ms: 0 });
+      store.insert(sqliteRetryTables.processors, { id: 1, boot: "", end_ms: 0, pid: 0, since_ms: 0 });
       // What is in the log is not lost on top of it: SQLite would remove the log of an empty file.
-      truncateSync(join(folder, databaseName), 0);
+      truncateSync(join(folder, retryDatabaseFileName), 0);
       expect(() => new RetryDatabase(folder)).toThrow(/is empty: it was truncated/);
       expect(() => verifyRetryStore(folder)).toThrow(/messages\.sqlite is empty/);
-      expect(statSync(join(folder, `${databaseName}-wal`)).size).toBeGreaterThan(0);
+      expect(statSync(join(folder, `${retryDatabaseFileName}-wal`)).size).toBeGreaterThan(0);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -153,10 +153,10 @@ describe("a store", () => {
       expect(open).toThrow(/cannot be read or written: ELOOP/);
       for (const word of ["full", "locked"]) {
         const refused = Object.assign(new Error(`EACCES: open '/srv/${word}/x'`), { code: "EACCES", syscall: "open" });
-        expect(storeError(refused, folder).code).toBe("IO");
+        expect(toRetryStoreError(refused, folder).code).toBe("IO");
       }
-      expect(storeError(new Error("database or disk is full"), folder).code).toBe("STORE_FULL");
-      expect(storeError(new Error("database is locked"), folder).code).toBe("LOCK_BUSY");
+      expect(toRetryStoreError(new Error("database or disk is full"), folder).code).toBe("STORE_FULL");
+      expect(toRetryStoreError(new Error("database is locked"), folder).code).toBe("LOCK_BUSY");
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -171,7 +171,7 @@ describe("a store", () => {
   test("damaged by hand is told so", () => {
     using rig = new RetryRig();
     rig.call("accept", [rigMessage("x"), rigMessage("y")], 1);
-    const raw = new DatabaseSync(join(rig.folder, databaseName));
+    const raw = new DatabaseSync(join(rig.folder, retryDatabaseFileName));
     raw.exec("DELETE FROM bodies WHERE seq = 1; UPDATE messages SET state = 1 WHERE seq = 2");
     raw.close();
     expect(verifyRetryStore(rig.folder).problems).toEqual([

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { decideNextTry, delayMs, retryAfterMsMax, type RetryPolicy } from "../../../../src/retry/queue/retry_policy.ts";
+import {
+  decideNextTry,
+  redeliveryDelayMs,
+  retryAfterMsMax,
+  type RetryPolicy,
+} from "../../../../src/retry/queue/retry_policy.ts";
 import { property } from "../../../support/property.ts";
 import { seededRandom } from "../../../support/random.ts";
 
@@ -15,7 +20,7 @@ const base: RetryPolicy = {
 };
 const half = () => 0.5;
 const schedule = (policy: RetryPolicy, count: number) =>
-  Array.from({ length: count }, (_, at) => delayMs(policy, at + 1, half));
+  Array.from({ length: count }, (_, at) => redeliveryDelayMs(policy, at + 1, half));
 
 const policies: fc.Arbitrary<RetryPolicy> = fc.record({
   maxRetries: fc.integer({ min: 0, max: 50 }),
@@ -39,16 +44,16 @@ describe("the delay before a redelivery", () => {
   });
 
   test("is no longer than the limit, however often it doubles", () => {
-    expect(delayMs({ ...base, backoff: "exponential" }, 5000, half)).toBe(3_600_000);
+    expect(redeliveryDelayMs({ ...base, backoff: "exponential" }, 5000, half)).toBe(3_600_000);
   });
 
   property(
     "is a whole number within its jitter's bounds, and the same again from the same seed",
     fc.tuple(policies, fc.integer({ min: 1, max: 2000 }), fc.integer()),
     ([policy, redelivery, seed]) => {
-      const plain = delayMs({ ...policy, jitter: "none" }, redelivery, half);
-      const delay = delayMs(policy, redelivery, seededRandom(seed));
-      expect(delay).toBe(delayMs(policy, redelivery, seededRandom(seed)));
+      const plain = redeliveryDelayMs({ ...policy, jitter: "none" }, redelivery, half);
+      const delay = redeliveryDelayMs(policy, redelivery, seededRandom(seed));
+      expect(delay).toBe(redeliveryDelayMs(policy, redelivery, seededRandom(seed)));
       expect(Number.isInteger(delay)).toBe(true);
       expect(delay).toBeLessThanOrEqual(Math.min(plain, policy.maxDelayMs));
       const least = policy.jitter === "none" ? plain : policy.jitter === "equal" ? Math.floor(plain / 2) : 0;
@@ -95,7 +100,7 @@ describe("the next try", () => {
         tries++;
         const next = decideNextTry(policy, { tries, sinceMs: 0, nowMs, retryAfterMs: null }, random);
         if (next.kind === "never") break;
-        expect(next.atMs - nowMs).toBe(delayMs(policy, tries, replay));
+        expect(next.atMs - nowMs).toBe(redeliveryDelayMs(policy, tries, replay));
         nowMs = next.atMs;
       }
       expect(tries).toBeLessThanOrEqual(policy.maxRetries + 1);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { makeFault } from "../../../../src/retry/http_proxy/fault_body.ts";
+import { makeProxyFault } from "../../../../src/retry/http_proxy/fault_body.ts";
 import {
   buildBackendRequest,
   forwardedHeaders,
@@ -131,7 +131,7 @@ test("Retry-After is a number of seconds or a date, and anything else is nothing
 
 describe("a fault", () => {
   test("says what is stored as what, or that nothing is", () => {
-    const stored = makeFault("unreachable", "the backend cannot be reached", { id: "s-1", isWaiting: true }, []);
+    const stored = makeProxyFault("unreachable", "the backend cannot be reached", { id: "s-1", isWaiting: true }, []);
     expect(stored).toMatchObject({ status: 502, contentType: "application/json" });
     expect(JSON.parse(stored.body)).toEqual({
       version: 1,
@@ -140,28 +140,34 @@ describe("a fault", () => {
       stored: true,
       id: "s-1",
     });
-    const full = makeFault("store_full", "the store is full", null, []);
+    const full = makeProxyFault("store_full", "the store is full", null, []);
     expect([full.status, JSON.parse(full.body)]).toMatchObject([503, { stored: false, id: null }]);
     expect(full.body).toContain("NOT STORED");
-    const dead = makeFault("unreachable", "x", { id: "s-1", isWaiting: false }, []);
+    const dead = makeProxyFault("unreachable", "x", { id: "s-1", isWaiting: false }, []);
     expect(dead.body).toContain("s-1 and will not be tried again");
   });
 
   test("has the status that the operator wants for stored requests, and no fault where that is a success for SOAP", () => {
     const stored = { id: "s-1", isWaiting: true };
-    const accepted = makeFault("unreachable", "x", stored, [], 202);
+    const accepted = makeProxyFault("unreachable", "x", stored, [], 202);
     expect([accepted.status, JSON.parse(accepted.body)]).toMatchObject([202, { stored: true, id: "s-1" }]);
-    expect(makeFault("unreachable", "x", stored, [["SOAPAction", ""]], 202)).toMatchObject({ status: 202, body: "" });
-    expect(makeFault("unreachable", "x", stored, [["SOAPAction", ""]], 500).body).toContain("faultstring");
-    expect(makeFault("unreachable", "x", stored, [], 204)).toMatchObject({ status: 204, body: "" });
+    expect(makeProxyFault("unreachable", "x", stored, [["SOAPAction", ""]], 202)).toMatchObject({
+      status: 202,
+      body: "",
+    });
+    expect(makeProxyFault("unreachable", "x", stored, [["SOAPAction", ""]], 500).body).toContain("faultstring");
+    expect(makeProxyFault("unreachable", "x", stored, [], 204)).toMatchObject({ status: 204, body: "" });
   });
 
   test("is a SOAP 1.1 fault for who speaks SOAP, with nothing in it that would not be XML", () => {
-    const soap = makeFault("timed_out", "a <b> & \u0001", { id: "s-1", isWaiting: true }, [["SOAPAction", '"urn:x"']]);
+    const soap = makeProxyFault("timed_out", "a <b> & \u0001", { id: "s-1", isWaiting: true }, [[
+      "SOAPAction",
+      '"urn:x"',
+    ]]);
     expect(soap).toMatchObject({ status: 504, contentType: "text/xml; charset=utf-8" });
     expect(soap.body).toContain(
       "<faultcode>soapenv:Server</faultcode><faultstring>a &lt;b&gt; &amp; ?; the message is stored",
     );
-    expect(makeFault("too_large", "x", null, [["soapaction", ""]]).body).toContain("soapenv:Client");
+    expect(makeProxyFault("too_large", "x", null, [["soapaction", ""]]).body).toContain("soapenv:Client");
   });
 });

@@ -1,5 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { isFollowed, outcomeOfExit, outcomeOfStatus, parseCodes } from "../../../../src/retry/targets/outcome.ts";
+import {
+  isRedirectionFollowed,
+  outcomeOfExit,
+  outcomeOfStatus,
+  parseExitsAndStatuses,
+} from "../../../../src/retry/targets/outcome.ts";
 
 const noRules = { retryOn: [], noRetryOn: [] };
 
@@ -15,7 +20,7 @@ describe("an exit code", () => {
   });
 
   test("the user's word goes before the defaults, and no before yes; 0 stays done", () => {
-    const rules = { retryOn: parseCodes(["64", "1-3"]), noRetryOn: parseCodes(["2"]) };
+    const rules = { retryOn: parseExitsAndStatuses(["64", "1-3"]), noRetryOn: parseExitsAndStatuses(["2"]) };
     expect([0, 1, 2, 64, 65].map((code) => outcomeOfExit(code, rules))).toEqual([
       "done",
       "retry",
@@ -43,20 +48,23 @@ describe("an HTTP status", () => {
   });
 
   test("3xx follows the user's word", () => {
-    const rules = { retryOn: parseCodes(["3xx"]), noRetryOn: parseCodes(["308"]) };
+    const rules = { retryOn: parseExitsAndStatuses(["3xx"]), noRetryOn: parseExitsAndStatuses(["308"]) };
     expect([301, 307, 308].map((status) => outcomeOfStatus(status, rules))).toEqual(["retry", "retry", "final"]);
   });
 
   test("307 and 308 are followed, 301 to 303 on request; a status that the user has named is not", () => {
-    const followed = (rules: Parameters<typeof isFollowed>[1], follow: boolean) =>
-      [200, 300, 301, 302, 303, 304, 305, 307, 308, 503].filter((status) => isFollowed(status, rules, follow));
+    const followed = (rules: Parameters<typeof isRedirectionFollowed>[1], follow: boolean) =>
+      [200, 300, 301, 302, 303, 304, 305, 307, 308, 503].filter((status) =>
+        isRedirectionFollowed(status, rules, follow)
+      );
     expect(followed(noRules, false)).toEqual([307, 308]);
     expect(followed(noRules, true)).toEqual([301, 302, 303, 307, 308]);
-    expect(followed({ retryOn: parseCodes(["302"]), noRetryOn: parseCodes(["308"]) }, true)).toEqual([301, 303, 307]);
+    expect(followed({ retryOn: parseExitsAndStatuses(["302"]), noRetryOn: parseExitsAndStatuses(["308"]) }, true))
+      .toEqual([301, 303, 307]);
   });
 
   test("a group may be named", () => {
-    const rules = { retryOn: parseCodes(["404"]), noRetryOn: parseCodes(["5xx"]) };
+    const rules = { retryOn: parseExitsAndStatuses(["404"]), noRetryOn: parseExitsAndStatuses(["5xx"]) };
     expect([404, 500, 599, 429].map((status) => outcomeOfStatus(status, rules))).toEqual([
       "retry",
       "final",
@@ -68,24 +76,26 @@ describe("an HTTP status", () => {
 
 test("what is no code is refused with what was wanted", () => {
   for (const text of ["", "abc", "0", "600", "9-3", "1-2-3", "6xx", "-5", "5xxx"]) {
-    expect(() => parseCodes([text])).toThrow(`"${text}"`);
+    expect(() => parseExitsAndStatuses([text])).toThrow(`"${text}"`);
   }
 });
 
 test("a code that can never match is refused: success is never retried, and a command has no statuses", () => {
   const [exits, statuses] = [{ exits: true, statuses: false }, { exits: false, statuses: true }];
   for (const text of ["1xx", "2xx", "256", "260-299"]) {
-    expect(() => parseCodes([text])).toThrow(`"${text}" can never match`);
+    expect(() => parseExitsAndStatuses([text])).toThrow(`"${text}" can never match`);
   }
   for (const text of ["5xx", "3xx", "404", "256-599"]) {
-    expect(() => parseCodes([text], exits)).toThrow(`"${text}" can never match: exit codes are 1 to 255`);
-    expect(parseCodes([text], statuses)).toHaveLength(1);
+    expect(() => parseExitsAndStatuses([text], exits)).toThrow(`"${text}" can never match: exit codes are 1 to 255`);
+    expect(parseExitsAndStatuses([text], statuses)).toHaveLength(1);
   }
   for (const text of ["65", "100-299", "200", "2xx"]) {
-    expect(() => parseCodes([text], statuses)).toThrow(`"${text}" can never match: failures of HTTP are 300 to 599`);
+    expect(() => parseExitsAndStatuses([text], statuses)).toThrow(
+      `"${text}" can never match: failures of HTTP are 300 to 599`,
+    );
   }
-  expect(parseCodes(["65", "1-255", "200", "250-300"], exits)).toHaveLength(4);
-  expect(() => parseCodes(["65"], { exits: false, statuses: false })).toThrow(
+  expect(parseExitsAndStatuses(["65", "1-255", "200", "250-300"], exits)).toHaveLength(4);
+  expect(() => parseExitsAndStatuses(["65"], { exits: false, statuses: false })).toThrow(
     "neither a command is run nor a request is sent",
   );
 });

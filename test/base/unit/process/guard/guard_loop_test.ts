@@ -6,12 +6,12 @@ import { GuardLoop } from "../../../../../src/base/process/guard/guard_main.ts";
 import {
   guardChildLine,
   guardForgetLine,
-  guardLeftLine,
+  guardGiveUpLine,
   guardRenewLine,
   guardSessionLine,
   guardWatchLine,
 } from "../../../../../src/base/process/guard/guard_state.ts";
-import { OwnProcess, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
+import { ChildProcessRegistry, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
 
 const guard = 10;
 const script = 20;
@@ -60,7 +60,7 @@ function guardOfScript(): GuardLoop {
       if (Math.abs(pid) === script && !isScriptAlive) throw Object.assign(new Error("no process"), { code: "ESRCH" });
       if (signal !== 0) killed.push([pid, signal]);
     },
-    own: new OwnProcess(),
+    own: new ChildProcessRegistry(),
   });
   nowMs = 1000;
   killed = [];
@@ -197,7 +197,7 @@ test.if(process.platform === "linux")(
 test.if(process.platform === "linux")(
   "the session of a job that baton gave up is kept, and then left to expire",
   () => {
-    const loop = orphanedGuard(guardLeftLine(cookie));
+    const loop = orphanedGuard(guardGiveUpLine(cookie));
     loop.step();
     nowMs += 250;
     expect(loop.step()).toMatchObject({ kind: "keep", says: "" });

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import {
+  chooseGuardSessionToEnd,
   guardChildLine,
   guardForgetLine,
-  guardKnownLine,
-  guardLeftLine,
+  guardGiveUpLine,
+  guardKnownProcessesLine,
   guardRenewLine,
   guardSessionLine,
   guardWatchLine,
   idleGuardState,
   overdueGuardedJobs,
   readGuardLine,
-  sessionToEnd,
 } from "../../../../../src/base/process/guard/guard_state.ts";
 
 const unreported = { nodes: [], known: [], isLeft: false };
@@ -73,20 +73,20 @@ describe("the session is ended", () => {
   });
 
   test("when its owner is dead and nothing is left of any job", () => {
-    expect(sessionToEnd(read(told), after(["a", "b"]))).toEqual(session);
-    expect(sessionToEnd(read([...told, guardForgetLine("b")]), after(["a"]))).toEqual(session);
-    expect(sessionToEnd(read([guardSessionLine(session)]), after([]))).toEqual(session);
+    expect(chooseGuardSessionToEnd(read(told), after(["a", "b"]))).toEqual(session);
+    expect(chooseGuardSessionToEnd(read([...told, guardForgetLine("b")]), after(["a"]))).toEqual(session);
+    expect(chooseGuardSessionToEnd(read([guardSessionLine(session)]), after([]))).toEqual(session);
   });
 
   test("not while its owner lives, not while something may be left of one job", () => {
-    expect(sessionToEnd(read(told), after(["a", "b"], false))).toBeNull();
-    expect(sessionToEnd(read(told), after(["a"]))).toBeNull();
-    expect(sessionToEnd(read(told), after([]))).toBeNull();
+    expect(chooseGuardSessionToEnd(read(told), after(["a", "b"], false))).toBeNull();
+    expect(chooseGuardSessionToEnd(read(told), after(["a"]))).toBeNull();
+    expect(chooseGuardSessionToEnd(read(told), after([]))).toBeNull();
   });
 
   test("not when it is to expire, and not by a guard that has nothing to do any more", () => {
-    expect(sessionToEnd(read([...told, guardSessionLine(null)]), after(["a", "b"]))).toBeNull();
-    expect(sessionToEnd(read([...told, "done\n"]), after(["a", "b"]))).toBeNull();
+    expect(chooseGuardSessionToEnd(read([...told, guardSessionLine(null)]), after(["a", "b"]))).toBeNull();
+    expect(chooseGuardSessionToEnd(read([...told, "done\n"]), after(["a", "b"]))).toBeNull();
   });
 });
 
@@ -101,7 +101,7 @@ test("the paths of a lock may have any character, and processes are told apart b
   const nodes = ["/locks/a b/h/x-1", "/locks/ä%20/h/x-2"];
   const state = read([
     guardWatchLine("a", 500, nodes),
-    guardKnownLine("a", [{ pid: 7, startTicks: 70 }, { pid: 8, startTicks: 80 }]),
+    guardKnownProcessesLine("a", [{ pid: 7, startTicks: 70 }, { pid: 8, startTicks: 80 }]),
   ]);
   expect(state.jobs.get("a")).toMatchObject({
     nodes,
@@ -113,7 +113,12 @@ test("the paths of a lock may have any character, and processes are told apart b
 test("the session of a job that baton gave up is not ended, whatever the guard finds", () => {
   const session = guardSessionLine({ owner: 9, handle: "h" });
   const after = { isGone: () => true, isCleared: () => true };
-  expect(sessionToEnd(read([session, guardWatchLine("a", 1)]), after)?.handle).toBe("h");
-  expect(sessionToEnd(read([session, guardWatchLine("a", 1), guardWatchLine("b", 1), guardLeftLine("b")]), after))
+  expect(chooseGuardSessionToEnd(read([session, guardWatchLine("a", 1)]), after)?.handle).toBe("h");
+  expect(
+    chooseGuardSessionToEnd(
+      read([session, guardWatchLine("a", 1), guardWatchLine("b", 1), guardGiveUpLine("b")]),
+      after,
+    ),
+  )
     .toBeNull();
 });

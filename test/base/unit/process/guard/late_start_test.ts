@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import process from "node:process";
 import type { Libc } from "../../../../../src/base/process/libc.ts";
 import { JobKiller } from "../../../../../src/base/process/guard/kill_job.ts";
-import { OwnProcess, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
+import { ChildProcessRegistry, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
 
 const guard = 10;
 const copy = 20;
@@ -42,7 +42,7 @@ function machine(becomesAtMs: number) {
       if (pid !== copy || isDead) missing();
       isDead ||= signal === "SIGKILL";
     },
-    own: new OwnProcess(),
+    own: new ChildProcessRegistry(),
   });
   const libc = { bootTimeMs: () => nowMs } as Libc;
   return {

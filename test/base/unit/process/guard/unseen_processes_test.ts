@@ -5,7 +5,7 @@ import type { ProcessRow } from "../../../../../src/base/process/proc/process_ta
 import {
   isCommandBeingStarted,
   procHidesProcesses,
-  type ProcProbes,
+  type ProcSystemCalls,
 } from "../../../../../src/base/process/guard/kill_job.ts";
 
 const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
@@ -25,7 +25,7 @@ const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
 });
 
 /** With a stranger in it, and what a test adds. */
-function system(rows: readonly ProcessRow[] = [], more: Partial<ProcProbes> = {}): ProcProbes {
+function system(rows: readonly ProcessRow[] = [], more: Partial<ProcSystemCalls> = {}): ProcSystemCalls {
   const all = [running(10), running(process.pid), ...rows];
   return {
     pids: () => all.map(({ pid }) => pid),

@@ -5,8 +5,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { ProcessesOfScript } from "../../../../../src/coordination/hold/supervise_script.ts";
 import { JobProcesses } from "../../../../../src/base/process/proc/job_processes.ts";
-import { KnownProcesses } from "../../../../../src/base/process/proc/known_processes.ts";
-import { OwnProcess, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
+import { JobProcessFinder } from "../../../../../src/base/process/proc/known_processes.ts";
+import { ChildProcessRegistry, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
 
 const init = 1;
 const self = 10;
@@ -48,7 +48,7 @@ class Machine {
     kill: (pid) => {
       if (!this.rows.has(pid)) throw Object.assign(new Error("no such process"), { code: "ESRCH" });
     },
-    own: new OwnProcess(),
+    own: new ChildProcessRegistry(),
   });
 
   #list(path: string): string[] {
@@ -100,7 +100,7 @@ function search() {
   machine = new Machine();
   const { rows, onRead } = machine;
   rows.delete(script);
-  return { rows, onRead, known: new KnownProcesses("mine", { pid: script, startTicks: 2 }, sinceTicks) };
+  return { rows, onRead, known: new JobProcessFinder("mine", { pid: script, startTicks: 2 }, sinceTicks) };
 }
 
 const program = (parent: number): Row => ({ parent, environ: mark });

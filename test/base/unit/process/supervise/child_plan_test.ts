@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import {
   type ChildSituation,
   isChildUnstoppable,
-  nextChildKillMs,
+  nextKillCheckDelayMs,
   planChild,
 } from "../../../../../src/base/process/supervise/child_plan.ts";
 
@@ -103,10 +103,10 @@ test("what is alive a second after SIGKILL cannot be stopped, and is looked at l
   expect(isChildUnstoppable({ ...killed, nowMs: 2_000, isLocal: true })).toBe(false);
   expect(isChildUnstoppable({ ...killed, nowMs: 9_500 })).toBe(false);
   const pauses = { firstMs: 5, maxMs: 500 };
-  expect(nextChildKillMs({ ...killed, nowMs: 1_050 }, pauses)).toBe(5);
-  expect(nextChildKillMs({ ...killed, nowMs: 3_000 }, pauses)).toBe(100);
-  expect(nextChildKillMs({ ...killed, nowMs: 60_000, leaseEndMs: 70_000 }, pauses)).toBe(500);
-  expect(nextChildKillMs({ ...killed, nowMs: 60_000 }, pauses)).toBe(5);
+  expect(nextKillCheckDelayMs({ ...killed, nowMs: 1_050 }, pauses)).toBe(5);
+  expect(nextKillCheckDelayMs({ ...killed, nowMs: 3_000 }, pauses)).toBe(100);
+  expect(nextKillCheckDelayMs({ ...killed, nowMs: 60_000, leaseEndMs: 70_000 }, pauses)).toBe(500);
+  expect(nextKillCheckDelayMs({ ...killed, nowMs: 60_000 }, pauses)).toBe(5);
 });
 
 test("in no situation does the plan let the lease end pass without a kill, or ask to be woken in the past", () => {

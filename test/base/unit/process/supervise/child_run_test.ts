@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import process from "node:process";
 import {
-  type ChildEvent,
   ChildRun,
   type ChildRunOptions,
+  type SupervisionEvent,
 } from "../../../../../src/base/process/supervise/child_run.ts";
-import type { ChildEnd } from "../../../../../src/base/process/spawn/child_outcome.ts";
+import type { ChildExitStatus } from "../../../../../src/base/process/spawn/child_outcome.ts";
 import { eventually } from "../../../../support/eventually.ts";
 import { FakeClock, settled } from "../../../../support/fake_clock.ts";
 import { FakeLease } from "../../../../support/fake_lease.ts";
@@ -16,7 +16,7 @@ class FakeJob {
   readonly clock = new FakeClock();
   readonly lease = new FakeLease(this.clock, 10_000, 9_500);
   readonly struck = new AbortController();
-  readonly #ended = Promise.withResolvers<ChildEnd>();
+  readonly #ended = Promise.withResolvers<ChildExitStatus>();
   living: number[] = [1];
   orphans: number[] = [];
   clearedAfterMs: number | null = null;
@@ -62,7 +62,7 @@ class FakeJob {
     });
   }
 
-  end(end: ChildEnd = killed): Promise<void> {
+  end(end: ChildExitStatus = killed): Promise<void> {
     this.#ended.resolve(end);
     return settled();
   }
@@ -72,7 +72,7 @@ class FakeJob {
   }
 }
 
-const killed: ChildEnd = { kind: "signaled", signal: "SIGKILL", signalNumber: 9 };
+const killed: ChildExitStatus = { kind: "signaled", signal: "SIGKILL", signalNumber: 9 };
 
 test("processes that SIGKILL does not end by the time the server gives the lock away are a breach", async () => {
   const job = new FakeJob();
@@ -120,7 +120,7 @@ test("a pause past the deadline is a loss in time if the guard says so, and a br
 
 test("a command that ended by itself keeps its code while its leftovers are stopped, killed and awaited", async () => {
   const job = new FakeJob();
-  const events: ChildEvent[] = [];
+  const events: SupervisionEvent[] = [];
   const { finished } = job.run({ onEvent: (event) => events.push(event) });
   job.living = [2];
   await job.end({ kind: "exited", code: 3 });
@@ -137,7 +137,7 @@ test("a command that ended by itself keeps its code while its leftovers are stop
 
 test("processes that end with the command are no leftovers", async () => {
   const job = new FakeJob();
-  const events: ChildEvent[] = [];
+  const events: SupervisionEvent[] = [];
   const { finished } = job.run({ onEvent: (event) => events.push(event) });
   job.living = [2];
   await job.end({ kind: "exited", code: 0 });
@@ -150,7 +150,7 @@ test("processes that end with the command are no leftovers", async () => {
 
 test("leftovers may be left running, if the command has ended by itself", async () => {
   const job = new FakeJob();
-  const events: ChildEvent[] = [];
+  const events: SupervisionEvent[] = [];
   const { finished } = job.run({ leavesRunning: true, onEvent: (event) => events.push(event) });
   job.living = [2];
   await job.end({ kind: "exited", code: 3 });
@@ -231,7 +231,7 @@ test("a look that found nothing, and ended after the deadline, proves nothing of
 
 test("what SIGKILL does not end is shown and told to the guard while the lease is held; the code stays", async () => {
   const job = new FakeJob();
-  const [events, warned, known]: [ChildEvent[], string[], (readonly number[])[]] = [[], [], []];
+  const [events, warned, known]: [SupervisionEvent[], string[], (readonly number[])[]] = [[], [], []];
   const own = process.pid;
   const { finished } = job.run({
     killAfterMs: 100,

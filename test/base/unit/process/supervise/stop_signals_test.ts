@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { SignalSource } from "../../../../../src/base/process/supervise/signal_source.ts";
-import { TwoStageStop } from "../../../../../src/base/process/supervise/two_stage_stop.ts";
+import { TwoStageStopListener } from "../../../../../src/base/process/supervise/two_stage_stop.ts";
 import { FakeClock } from "../../../../support/fake_clock.ts";
 
 /** Sends signals, and says what was made of them. */
@@ -14,7 +14,7 @@ function listening(clock: FakeClock) {
       return () => send = () => {};
     },
   };
-  const stop = new TwoStageStop({
+  const stop = new TwoStageStopListener({
     source,
     clock,
     onFirst: (signal) => heard.push(`first ${signal}`),

@@ -7,7 +7,7 @@ import {
 } from "../../../../../commands/coordination/lock_options.ts";
 import { runLock } from "../../../../../commands/coordination/lock/lock.ts";
 import type { LockedJobDependencies } from "../../../../../commands/coordination/locked_job.ts";
-import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
+import type { SupervisedChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
 import type { SuperviseOptions } from "../../../../../src/base/process/supervise/supervise_child.ts";
 import type { CommandGuard } from "../../../../../src/base/process/guard/guard.ts";
 import { StoppedBySignal } from "../../../../../src/base/process/supervise/signal_source.ts";
@@ -33,7 +33,7 @@ class Bench {
       ZooKeeperSession
     > as ZooKeeperSession;
   }
-  ending: ChildEnding = { kind: "exited", code: 0 };
+  ending: SupervisedChildEnding = { kind: "exited", code: 0 };
   send: (signal: NodeJS.Signals) => void = () => {};
 
   readonly dependencies: LockedJobDependencies = {
@@ -70,7 +70,7 @@ class Bench {
     supervise: (options) => {
       this.log.push("supervise");
       this.supervised = options;
-      const ending: ChildEnding = options.signal?.aborted ? { kind: "cancelled" } : this.ending;
+      const ending: SupervisedChildEnding = options.signal?.aborted ? { kind: "cancelled" } : this.ending;
       return Promise.resolve({ ...ending, pid: 1, heldMs: 34 });
     },
   };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import {
-  digestCredentials,
+  digestIdentityId,
   isPermittedByAcl,
   maskAclDigests,
   resolveAcl,
@@ -12,8 +12,8 @@ import type { Acl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_
 const acl = (scheme: string, id: string, perms: number = aclPermission.all): Acl => ({ perms, id: { scheme, id } });
 
 test("a digest id is the one the real server makes", () => {
-  expect(digestCredentials("u:p")).toBe("u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=");
-  expect(digestCredentials("nobody")).toStartWith("nobody:");
+  expect(digestIdentityId("u:p")).toBe("u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=");
+  expect(digestIdentityId("nobody")).toStartWith("nobody:");
 });
 
 test("`auth` stands for the digests of the connection, each once", () => {

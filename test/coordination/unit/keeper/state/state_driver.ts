@@ -5,7 +5,7 @@ import { type KeeperLimits, keeperLimitsDefault } from "../../../../../src/coord
 import type { KeeperSession } from "../../../../../src/coordination/keeper/state/session_table.ts";
 import { KeeperState } from "../../../../../src/coordination/keeper/state/keeper_state.ts";
 import { ByteReader, ByteWriter } from "../../../../../src/base/wire/bytes.ts";
-import type { Codec } from "../../../../../src/base/wire/record_codec.ts";
+import type { JuteCodec } from "../../../../../src/base/wire/record_codec.ts";
 import {
   type MultiRequest,
   multiRequestCodec,
@@ -78,9 +78,9 @@ export class DrivenClient {
     const { code, request: sent, response } = zooKeeperOperations[name];
     return this.#apply(
       code,
-      sent as unknown as Codec<ZooKeeperOperationRequest<Name>>,
+      sent as unknown as JuteCodec<ZooKeeperOperationRequest<Name>>,
       request,
-      response as unknown as Codec<ZooKeeperOperationResponse<Name>>,
+      response as unknown as JuteCodec<ZooKeeperOperationResponse<Name>>,
     );
   }
 
@@ -100,7 +100,7 @@ export class DrivenClient {
     return this.call("getChildren", { path, watch }).value?.children?.sort() ?? [];
   }
 
-  #apply<Q, A>(code: number, sent: Codec<Q>, request: Q, response: Codec<A>): Driven<A> {
+  #apply<Q, A>(code: number, sent: JuteCodec<Q>, request: Q, response: JuteCodec<A>): Driven<A> {
     const { name, identities } = this.#who;
     const question = new ByteWriter();
     sent.write(question, request);

@@ -2,15 +2,15 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { ByteReader } from "../../../../../src/base/wire/bytes.ts";
 import {
-  type AnyCodec,
-  boolean,
-  buffer,
-  type Codec,
-  int,
-  long,
-  record,
-  ustring,
-  vector,
+  type AnyJuteCodec,
+  juteBooleanCodec,
+  juteBytesCodec,
+  type JuteCodec,
+  juteIntCodec,
+  juteLongCodec,
+  juteRecordCodec,
+  juteStringCodec,
+  juteVectorCodec,
 } from "../../../../../src/base/wire/record_codec.ts";
 import {
   multiOperations,
@@ -28,14 +28,24 @@ import { property } from "../../../../support/property.ts";
 import { decode, encode, hex, unlessProtocolError } from "../../../../support/wire.ts";
 
 interface Subject {
-  readonly codec: Codec<unknown>;
+  readonly codec: JuteCodec<unknown>;
   readonly values: fc.Arbitrary<unknown>;
 }
-const subject = (codec: AnyCodec, values = valuesOf(codec)): Subject => ({ codec: codec as Codec<unknown>, values });
+const subject = (codec: AnyJuteCodec, values = valuesOf(codec)): Subject => ({
+  codec: codec as JuteCodec<unknown>,
+  values,
+});
 
-const primitives = { int, long, boolean, ustring, buffer, "vector<long>": vector(long) };
+const primitives = {
+  int: juteIntCodec,
+  long: juteLongCodec,
+  boolean: juteBooleanCodec,
+  ustring: juteStringCodec,
+  buffer: juteBytesCodec,
+  "vector<long>": juteVectorCodec(juteLongCodec),
+};
 const opening = { connectRequest: records.ConnectRequest, connectResponse: records.ConnectResponse };
-const withReadOnly = (codec: AnyCodec) =>
+const withReadOnly = (codec: AnyJuteCodec) =>
   fc.tuple(valuesOf(codec), fc.boolean()).map(([value, readOnly]) => ({ ...value as object, readOnly }));
 
 const subjects: Record<string, Subject> = {
@@ -47,11 +57,13 @@ const subjects: Record<string, Subject> = {
 };
 
 test("every record of every operation is among those that are tested", () => {
-  const tested = new Set(Object.values(subjects).map(({ codec }) => codec as AnyCodec));
+  const tested = new Set(Object.values(subjects).map(({ codec }) => codec as AnyJuteCodec));
   for (
     const { request, response } of [...Object.values(zooKeeperOperations), ...Object.values(multiOperations)] as const
   ) {
-    for (const codec of [request, response] as AnyCodec[]) if (codec.bytesMin > 0) expect(tested.has(codec)).toBe(true);
+    for (const codec of [request, response] as AnyJuteCodec[]) {
+      if (codec.bytesMin > 0) expect(tested.has(codec)).toBe(true);
+    }
   }
 });
 
@@ -100,16 +112,16 @@ describe("a length that lies", () => {
 
   test.each(lies)("%s is refused before anything is read or allocated", (length) => {
     let elements = 0;
-    const element: Codec<number> = { bytesMin: 1, read: (reader) => (elements++, reader.u8()), write: () => {} };
-    for (const codec of [vector(element), buffer, ustring] as Codec<unknown>[]) {
+    const element: JuteCodec<number> = { bytesMin: 1, read: (reader) => (elements++, reader.u8()), write: () => {} };
+    for (const codec of [juteVectorCodec(element), juteBytesCodec, juteStringCodec] as JuteCodec<unknown>[]) {
       expect(unlessProtocolError(() => codec.read(new ByteReader(hex(`${length} 0102`))))).toBeNull();
     }
     expect(elements).toBe(0);
   });
 
   test("elements of no size do not get round it", () => {
-    for (const element of [record({}), ustring] as Codec<unknown>[]) {
-      expect(() => decode(vector(element), hex("7fffffff 00000000")))
+    for (const element of [juteRecordCodec({}), juteStringCodec] as JuteCodec<unknown>[]) {
+      expect(() => decode(juteVectorCodec(element), hex("7fffffff 00000000")))
         .toThrow("Cannot read a vector of 2147483647 elements: 4 bytes are left");
     }
   });
@@ -117,7 +129,7 @@ describe("a length that lies", () => {
 
 test("a buffer that was read outlives the frame it came in", () => {
   const bytes = hex("00000002 0102");
-  const value = decode(buffer, bytes);
+  const value = decode(juteBytesCodec, bytes);
   bytes.fill(9);
   expect(value).toEqual(hex("0102"));
 });
@@ -163,10 +175,10 @@ describe("bytes as they stand in a capture", () => {
   });
 
   test("null is not empty", () => {
-    expect(encode(buffer, null)).toEqual(hex("ffffffff"));
-    expect(encode(buffer, new Uint8Array(0))).toEqual(hex("00000000"));
-    expect(encode(vector(int), null)).toEqual(hex("ffffffff"));
-    expect(decode(ustring, hex("ffffffff"))).toBe("");
+    expect(encode(juteBytesCodec, null)).toEqual(hex("ffffffff"));
+    expect(encode(juteBytesCodec, new Uint8Array(0))).toEqual(hex("00000000"));
+    expect(encode(juteVectorCodec(juteIntCodec), null)).toEqual(hex("ffffffff"));
+    expect(decode(juteStringCodec, hex("ffffffff"))).toBe("");
   });
 
   test("a multi of a check, a delete and the end", () => {

@@ -87,7 +87,7 @@ export const defects: readonly Defect[] = [
       to: `const whole = decodePubsubMessage(frames);
     const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,
     }, {
-      in: "client_request:decodeUsualPut",
+      in: "client_request:decodeSingleMessagePut",
       from: "client: head.sender,",
       to: 'client: head.sender.replaceAll(":", "_"),',
     }],
@@ -98,7 +98,7 @@ export const defects: readonly Defect[] = [
     number: 7,
     what: "messages that everybody has had stay on the disk",
     changes: [{
-      in: "stored_topic:trimTopic",
+      in: "stored_topic:deleteOldTopicRows",
       from: "const { log } = topic;",
       to: "const { log } = topic;\n  if (nowMs > 0) return false;",
     }],

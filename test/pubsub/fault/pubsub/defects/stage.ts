@@ -2,8 +2,8 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../../../../src/protocols/zookeeper/hosts.ts";
+import { connectToZooKeeper } from "../../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseZooKeeperServers } from "../../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../../src/protocols/zookeeper/zookeeper.ts";
 import { PubsubPath } from "../../../../../src/pubsub/ownership/pubsub_path.ts";
 import type { PubsubMessageOf } from "../../../../../src/pubsub/wire/pubsub_messages.ts";
@@ -48,7 +48,7 @@ export class Stage implements AsyncDisposable {
 
   /** `command` runs the program; the one under test when left out. */
   static async open(servers: string, root: string, command?: readonly string[]): Promise<Stage> {
-    const zk = await connect({ servers: parseServers(servers) });
+    const zk = await connectToZooKeeper({ servers: parseZooKeeperServers(servers) });
     const path = new PubsubPath(root);
     return new Stage({ servers, root, path, zk, command, say: await PubsubTalker.start(zk, path) });
   }

@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { decideRegistration } from "../../../../../src/pubsub/store/clients/client_admission.ts";
+import { decideClientRegistration } from "../../../../../src/pubsub/store/clients/client_admission.ts";
 import type { StoreResponse } from "../../../../../src/pubsub/store/operations/store_operations.ts";
 import { type EngineDriver, engineDrivers, rowPlaces, type Some } from "../engine_driver.ts";
 import { codes, put } from "../some_operations.ts";
@@ -38,7 +38,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
 
   test("a client's requests count from the number that the topic had when it came", () => {
     const decide = (carried: number, client: number | null, topic: number) =>
-      decideRegistration(carried, { client, topic });
+      decideClientRegistration(carried, { client, topic });
     expect([decide(0, null, 0), decide(3, null, 3), decide(4, null, 3)]).toEqual(["new", "new", "new"]);
     expect([decide(0, null, 1), decide(2, null, 3)]).toEqual(["unregistered", "unregistered"]);
     expect([decide(0, 0, 9), decide(3, 3, 9), decide(5, 3, 9)]).toEqual(["known", "known", "known"]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   decidePut,
-  type PublisherView,
+  type PutDecisionFacts,
   toMessageIdRanges,
 } from "../../../../../src/pubsub/store/decisions/decide_put.ts";
 import {
@@ -10,7 +10,10 @@ import {
   decideSeek,
   decideSubscription,
 } from "../../../../../src/pubsub/store/decisions/decide_read.ts";
-import { checkClientSession, compareClientOperation } from "../../../../../src/pubsub/store/decisions/session_fence.ts";
+import {
+  checkClientSession,
+  compareWithLastOperation,
+} from "../../../../../src/pubsub/store/decisions/session_fence.ts";
 import { fingerprintMessage } from "../../../../../src/pubsub/store/decisions/message_fingerprint.ts";
 import { PublisherWindow } from "../../../../../src/pubsub/store/decisions/publisher_window.ts";
 import { sessionWindowCountersMax } from "../../../../../src/pubsub/store/limits/topic_store_limits.ts";
@@ -70,7 +73,7 @@ test.each(
     ["a high one of a session", { op: 4, opSession: 2 }, session(2), 2 ** 53 - 1, "newer"],
   ] as const,
 )("an operation's number: %s", (_, done, said, op, expected) => {
-  expect(compareClientOperation(done, said, op)).toBe(expected);
+  expect(compareWithLastOperation(done, said, op)).toBe(expected);
 });
 
 test("messages behind the place are counted as gone, ids that a restore or a loss has left out are not", () => {
@@ -99,7 +102,7 @@ describe("a put", () => {
     bodies,
     ...change,
   });
-  const view = (change: Partial<PublisherView> = {}): PublisherView => ({
+  const view = (change: Partial<PutDecisionFacts> = {}): PutDecisionFacts => ({
     window: new PublisherWindow(1, "k", 0),
     windowGone: false,
     sameMsgId: null,

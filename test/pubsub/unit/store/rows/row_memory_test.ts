@@ -2,10 +2,10 @@
 import { expect, test } from "bun:test";
 import { crc32 } from "node:zlib";
 import { messageRowChecksum } from "../../../../../src/pubsub/store/postgres/batch_statement.ts";
-import { LoadedRowRuns, LoadedTopicRows } from "../../../../../src/pubsub/store/postgres/loaded_rows.ts";
+import { LoadedLogRowHeads, LoadedTopicRows } from "../../../../../src/pubsub/store/postgres/loaded_rows.ts";
 import { PostgresRowLoader } from "../../../../../src/pubsub/store/postgres/postgres_row_loader.ts";
 import { LogRowCache } from "../../../../../src/pubsub/store/rows/row_cache.ts";
-import { DataNotLoaded } from "../../../../../src/pubsub/store/rows/loaded_data.ts";
+import { DataNotLoadedError } from "../../../../../src/pubsub/store/rows/loaded_data.ts";
 import type { LogRowHead, MissingTopicData } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
 
 const headsFrom = (first: number, count: number): LogRowHead[] =>
@@ -24,7 +24,7 @@ test("the cache of rows counts what a small row needs beside its records", () =>
 });
 
 test("places of rows are remembered up to a number for all topics, and the oldest ones go first", () => {
-  const runs = new LoadedRowRuns(1000);
+  const runs = new LoadedLogRowHeads(1000);
   for (let topic = 1; topic <= 50; topic++) {
     for (let first = 1; first <= 401; first += 100) runs.add(topic, headsFrom(first, 100));
     expect(runs.count).toBeLessThanOrEqual(1000);
@@ -37,7 +37,7 @@ test("places of rows are remembered up to a number for all topics, and the oldes
 });
 
 test("a topic's places are those of its 32 newest runs, without deleted rows", () => {
-  const runs = new LoadedRowRuns();
+  const runs = new LoadedLogRowHeads();
   for (let run = 0; run < 40; run++) runs.add(1, headsFrom(run * 10, 10));
   expect([runs.find(1, 79), runs.find(1, 80)?.first]).toEqual([undefined, 80]);
   for (let id = 80; id < 399; id++) runs.remove(1, id);
@@ -57,7 +57,7 @@ test("what an opening of a topic has asked for is not given to a later one, when
     try {
       read();
     } catch (thrown) {
-      if (thrown instanceof DataNotLoaded) return thrown.lack;
+      if (thrown instanceof DataNotLoadedError) return thrown.lack;
       throw thrown;
     }
     throw new Error("nothing is missing");

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { prepareX25519Secret } from "../../../../../src/base/support/x25519.ts";
-import { curveBoxKey, openCurveBox, sealCurveBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
+import { deriveCurveBoxKey, openCurveBox, sealCurveBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
 import { hex } from "../../../../support/wire.ts";
 
 /** NaCl's own test (tests/box.c, "Cryptography in NaCl", sections 2 to 10). */
@@ -21,18 +21,18 @@ const anyPrefix = (bytes: Uint8Array) => ({ prefix: "" as never, rest: bytes });
 
 test("both sides come to NaCl's first key", () => {
   const first = "1b27556473e985d462cd51197a9a46c76009549eac6474f206c4ee0844f68389";
-  expect(curveBoxKey(alice, bob.publicKey)?.toHex()).toBe(first);
-  expect(curveBoxKey(bob, alice.publicKey)?.toHex()).toBe(first);
+  expect(deriveCurveBoxKey(alice, bob.publicKey)?.toHex()).toBe(first);
+  expect(deriveCurveBoxKey(bob, alice.publicKey)?.toHex()).toBe(first);
 });
 
 test("a box is NaCl's, byte for byte, and opens again", () => {
-  const key = curveBoxKey(alice, bob.publicKey) ?? new Uint8Array();
+  const key = deriveCurveBoxKey(alice, bob.publicKey) ?? new Uint8Array();
   expect(sealCurveBox(key, anyPrefix(nonce), message)).toEqual(box);
   expect(openCurveBox(key, anyPrefix(nonce), box)).toEqual(message);
 });
 
 test("a box that is too short, of another nonce, or changed in one bit anywhere, does not open", () => {
-  const key = curveBoxKey(bob, alice.publicKey) ?? new Uint8Array();
+  const key = deriveCurveBoxKey(bob, alice.publicKey) ?? new Uint8Array();
   for (let length = 0; length < box.length; length++) {
     expect(openCurveBox(key, anyPrefix(nonce), box.subarray(0, length))).toBeNull();
   }

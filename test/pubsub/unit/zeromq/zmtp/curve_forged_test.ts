@@ -2,18 +2,18 @@
 import { expect, test } from "bun:test";
 import { prepareX25519Secret } from "../../../../../src/base/support/x25519.ts";
 import {
-  curveBoxKey,
   type CurveNoncePrefix,
+  deriveCurveBoxKey,
   sealCurveBox,
 } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
 import {
   curveBoxLayouts,
   curveCommandLayouts,
+  curveLongNonceBoxLayout,
   curveVersion,
-  longNonceBoxLayout,
 } from "../../../../../src/protocols/zeromq/zmtp/curve_layout.ts";
-import { CurveNonceCounter, CurveNonceOrder } from "../../../../../src/protocols/zeromq/zmtp/curve_nonce.ts";
-import { CurveTraffic } from "../../../../../src/protocols/zeromq/zmtp/curve_traffic.ts";
+import { CurveNonceCounter, CurveNonceOrderCheck } from "../../../../../src/protocols/zeromq/zmtp/curve_nonce.ts";
+import { CurveTrafficCipher } from "../../../../../src/protocols/zeromq/zmtp/curve_traffic.ts";
 import type {
   SecurityMechanism,
   ZmtpHandshakeStep,
@@ -24,7 +24,7 @@ const transient = seededKey(50);
 const zeros = new Uint8Array(64);
 
 function key(one: typeof transient, publicKey: Uint8Array): Uint8Array {
-  const shared = curveBoxKey(one, publicKey);
+  const shared = deriveCurveBoxKey(one, publicKey);
   if (shared === null) throw new Error("The key is of low order");
   return shared;
 }
@@ -72,7 +72,7 @@ function initiate(
   const { shared, serverTransientKey, cookie } = welcomed(server);
   const long = seededBytes(9)(16);
   const vouched = curveBoxLayouts.vouch.write({ clientTransientKey: vouchedKey, serverKey: serverKey.publicKey });
-  const vouch = longNonceBoxLayout.write({
+  const vouch = curveLongNonceBoxLayout.write({
     nonce: long,
     box: box(key(clientKey, serverTransientKey), "VOUCH---", long, vouched),
   });
@@ -118,7 +118,10 @@ test("the first MESSAGE with the nonce of the INITIATE", () => {
   step();
   const seal = (last: number) => {
     const sent = new CurveNonceCounter({ last });
-    return new CurveTraffic({ side: "client", key: shared, sent, received: new CurveNonceOrder() }).seal(0, zeros);
+    return new CurveTrafficCipher({ side: "client", key: shared, sent, received: new CurveNonceOrderCheck() }).seal(
+      0,
+      zeros,
+    );
   };
   expect(() => server.traffic?.open(seal(3))).toThrow("replayed");
   expect(() => server.traffic?.open(seal(4))).toThrow("replayed");
@@ -151,7 +154,10 @@ test("the server's first MESSAGE with the nonce of its READY", () => {
   const { client, shared } = served();
   const seal = (last: number) => {
     const sent = new CurveNonceCounter({ last });
-    return new CurveTraffic({ side: "server", key: shared, sent, received: new CurveNonceOrder() }).seal(0, zeros);
+    return new CurveTrafficCipher({ side: "server", key: shared, sent, received: new CurveNonceOrderCheck() }).seal(
+      0,
+      zeros,
+    );
   };
   expect(() => client.traffic?.open(seal(6))).toThrow("replayed");
   expect(client.traffic?.open(seal(7)).body).toEqual(zeros);

@@ -2,8 +2,8 @@ import { Buffer } from "node:buffer";
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { sealCurveBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
-import { CurveNonceCounter, CurveNonceOrder } from "../../../../../src/protocols/zeromq/zmtp/curve_nonce.ts";
-import { CurveTraffic } from "../../../../../src/protocols/zeromq/zmtp/curve_traffic.ts";
+import { CurveNonceCounter, CurveNonceOrderCheck } from "../../../../../src/protocols/zeromq/zmtp/curve_nonce.ts";
+import { CurveTrafficCipher } from "../../../../../src/protocols/zeromq/zmtp/curve_traffic.ts";
 import { sealedFrameFlags } from "../../../../../src/protocols/zeromq/zmtp/security_mechanism.ts";
 import { CurveRig, seededBytes } from "../../../../support/curve_rig.ts";
 import { property } from "../../../../support/property.ts";
@@ -11,9 +11,14 @@ import { property } from "../../../../support/property.ts";
 const key = seededBytes(7)(32);
 const text = new TextEncoder();
 
-function ends({ last = 0 }: { last?: number } = {}): { client: CurveTraffic; server: CurveTraffic } {
+function ends({ last = 0 }: { last?: number } = {}): { client: CurveTrafficCipher; server: CurveTrafficCipher } {
   const side = (name: "client" | "server") =>
-    new CurveTraffic({ side: name, key, sent: new CurveNonceCounter({ last }), received: new CurveNonceOrder() });
+    new CurveTrafficCipher({
+      side: name,
+      key,
+      sent: new CurveNonceCounter({ last }),
+      received: new CurveNonceOrderCheck(),
+    });
   return { client: side("client"), server: side("server") };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ZmtpFrameDecoder } from "../../../../../src/protocols/zeromq/zmtp/frame_decoder.ts";
 import { ZmtpFrameWriter } from "../../../../../src/protocols/zeromq/zmtp/frame_writer.ts";
-import { frameCostBytes, zmtpLimitsDefault } from "../../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
+import { zmtpFrameOverheadBytes, zmtpLimitsDefault } from "../../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
 import { ZmtpPeer } from "../../../../../src/protocols/zeromq/zmtp/zmtp_peer.ts";
 import { command, frame, greeting, join, ready, text } from "../../../../support/zmtp_bytes.ts";
 import { RecordedPeer } from "./recorded_peer.ts";
@@ -83,7 +83,7 @@ describe("what the decoder holds", () => {
   test("the frames of a message that is not complete count with their cost", () => {
     const { decoder } = opened();
     for (let count = 0; count < 5000; count++) decoder.push(frame(1, text("x")));
-    expect(decoder.heldBytes).toBe(5000 * (1 + frameCostBytes));
+    expect(decoder.heldBytes).toBe(5000 * (1 + zmtpFrameOverheadBytes));
   });
 
   test("a frame that is only announced takes 16 KiB, and grows with what comes", () => {

@@ -1,6 +1,6 @@
 /** A ZmtpPeer whose events are kept as plain values, to be compared. */
 import { zmtpLimitsDefault } from "../../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
-import { nullMechanism } from "../../../../../src/protocols/zeromq/zmtp/null_mechanism.ts";
+import { nullSecurityMechanism } from "../../../../../src/protocols/zeromq/zmtp/null_mechanism.ts";
 import { ZmtpError } from "../../../../../src/protocols/zeromq/zmtp/zmtp_error.ts";
 import {
   ZmtpPeer,
@@ -26,7 +26,7 @@ export class RecordedPeer {
     this.options = {
       socketType: "DEALER",
       identity: new Uint8Array(0),
-      mechanism: nullMechanism,
+      mechanism: nullSecurityMechanism,
       limits: zmtpLimitsDefault,
       ...options,
     };
