@@ -28,6 +28,8 @@ const testMsMax = 60_000;
 const longestTestMs = 600_000;
 /** Three processes share the files. */
 const sharedProcesses = ["--parallel=3", "--preload=./test/support/no_subreaper.ts"];
+/** Two processes share the faults that mostly wait. */
+const waitingProcesses = ["--parallel=2", "--preload=./test/support/no_subreaper.ts"];
 
 /** Returns how many times slower than the reference this machine is at the moment, from 1 to 8. */
 function slowness(): number {
@@ -47,7 +49,7 @@ function bunTest(name: string, factor: number, ...args: string[]): TestCommand {
 }
 
 /** Returns the environment of the tests: without the user's settings of baton, with those of scripts/test. */
-function testEnvironment(): NodeJS.ProcessEnv {
+function testEnvironment({ isNightly, paths, options }: TestCall): NodeJS.ProcessEnv {
   const kept = new Set([
     "BATON_DOSE",
     "BATON_REQUIRE_PEERS",
@@ -58,7 +60,10 @@ function testEnvironment(): NodeJS.ProcessEnv {
     "BATON_ZOOKEEPER",
   ]);
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("BATON_") || kept.has(name));
-  return { BATON_BINARY: join(root, "dist/baton"), ...Object.fromEntries(inherited), NO_COLOR: "1" };
+  const env = { BATON_BINARY: join(root, "dist/baton"), ...Object.fromEntries(inherited), NO_COLOR: "1" };
+  // Tests that are chosen by path or option run all of their rows.
+  if (paths.length > 0 || options.length > 0) return env;
+  return { ...env, BATON_TIER: isNightly ? "nightly" : "everyday" };
 }
 
 function readText(path: string): string | null {
@@ -69,24 +74,30 @@ function readText(path: string): string | null {
 /** Returns the tests that a call names or that a change concerns, and prints to what the change was compared. */
 function chooseTests(call: TestCall, files: readonly string[]): TestChoice {
   const { named, isNightly } = call;
-  if (!call.isChanged) return { chosen: named.length > 0 ? named : testedProducts, isNightly, again: [] };
+  const withRows = files.filter((path) => path.endsWith("_test.ts") && readText(path)?.includes("support/tier.ts"));
+  const all = named.length > 0 ? named : testedProducts;
   const base = findChangeBase(root);
   if (base === null) {
-    console.log("changed: there is no git repository here: all products");
-    return { chosen: testedProducts, isNightly, again: [] };
+    if (call.isChanged) console.log("changed: there is no git repository here: all products");
+    return { chosen: call.isChanged ? testedProducts : all, isNightly, again: [], withRows };
   }
   const changed = listChangedFiles(root, base).flatMap(({ path, pathBefore }) =>
     pathBefore === null || pathBefore === path ? [path] : [path, pathBefore]
   );
+  const models = concernedModels(files.filter(isModelTest), changed, readText);
+  if (!call.isChanged) {
+    const again = isNightly ? [] : matchingTestFiles(models, { chosen: all, parts: [] });
+    return { chosen: all, isNightly, again, withRows };
+  }
   const concerned = concernedProducts(changed);
-  const again = concernedModels(files.filter(isModelTest), changed, readText);
   const tested = concerned.length === 0 ? "no product" : concerned.join(", ");
-  const models = again.length === 0 ? "" : `; models ${again.map((path) => path.replace(/^.*\//, "")).join(", ")}`;
-  console.log(`changed: ${changed.length} files differ from ${base.name}: ${tested}${models}`);
+  const again = models.length === 0 ? "" : `; models ${models.map((path) => path.replace(/^.*\//, "")).join(", ")}`;
+  console.log(`changed: ${changed.length} files differ from ${base.name}: ${tested}${again}`);
   return {
     chosen: testedProducts.filter((name) => named.includes(name) || concerned.includes(name)),
     isNightly,
-    again,
+    again: models,
+    withRows,
   };
 }
 
@@ -105,7 +116,7 @@ function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[
     const parts = paths.map(plainTestPath);
     const found = paths.length > 0 && !call.isNightly
       ? matchingTestFiles(files, { chosen: choice.chosen, parts })
-      : [...plan.together, ...plan.alone].filter((path) =>
+      : [...plan.together, ...plan.waiting, ...plan.alone].filter((path) =>
         parts.length === 0 || parts.some((part) => path.includes(part))
       );
     if (found.length > 0) return { runs: [bunTest("chosen tests", factor, ...options, ...asPaths(found))], notRun: [] };
@@ -115,6 +126,9 @@ function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[
   const runs = [
     ...(call.isNightly ? [] : [tidy]),
     ...(plan.together.length === 0 ? [] : [bunTest("tests", factor, ...sharedProcesses, ...asPaths(plan.together))]),
+    ...(plan.waiting.length === 0
+      ? []
+      : [bunTest("faults that wait", factor, ...waitingProcesses, ...asPaths(plan.waiting))]),
     ...(plan.alone.length === 0 ? [] : [bunTest("faults", factor, ...asPaths(plan.alone))]),
   ];
   const others = testedProducts.filter((product) => !choice.chosen.includes(product));
@@ -176,7 +190,7 @@ for (const run of runs) {
   summaries.push(
     await runTestCommand(run, {
       root,
-      env: testEnvironment(),
+      env: testEnvironment(call),
       silentMsMax: (longestTestMs + 60_000) * factor,
       signal: stopping.signal,
       show: (text) => process.stdout.write(text),

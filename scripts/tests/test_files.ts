@@ -7,11 +7,17 @@ export type TestedProduct = typeof testedProducts[number];
 const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
   { name: "known defects", path: /\/simulation\/known_defects_test\.ts$/ },
   { name: "traces of simulated worlds", path: /\/simulation\/traces_test\.ts$/ },
-  { name: "models", path: /\/model\/(lock|barrier|pool_list|pool_settings|tick|guard)_model_test\.ts$/ },
-  { name: "campaigns", path: /\/fault\/(barrier|pool|znode|cron)_fault_test\.ts$/ },
-  { name: "reproducible builds", path: /\/release\/reproducible_test\.ts$/ },
+  { name: "models", path: /\/model\/\w+_model_test\.ts$/ },
+  { name: "campaigns", path: /\/fault\/(barrier|pool|znode|cron|pubsub_database)_fault_test\.ts$/ },
+  { name: "releases", path: /\/release\/(reproducible|release)_test\.ts$/ },
+  { name: "the installed library", path: /\/runtime\/installed_library_test\.ts$/ },
+  { name: "libzmq in Node.js", path: /\/conformance\/zmtp_node_test\.ts$/ },
   { name: "old releases of PostgreSQL", path: /\/postgres_releases_test\.ts$/ },
 ];
+
+/** Faults that mostly wait: two of these files run at a time. */
+const waitingFaults =
+  /\/fault\/(server_stall|(retry|retry_storage|respawning_job|keeper_attack|keeper_storage|pubsub_refusal)_fault)_test\.ts$/;
 
 /** The products whose tests a changed file concerns; the longest matching path counts. */
 const concerned: Readonly<Record<string, "all" | readonly TestedProduct[]>> = {
@@ -65,7 +71,9 @@ export function concernedProducts(changed: readonly string[]): TestedProduct[] {
 export interface TestRun {
   /** Files that run several at a time. */
   readonly together: readonly string[];
-  /** Files of faults: one at a time, since each runs many rounds at the same time. */
+  /** Files of faults that mostly wait: two at a time. */
+  readonly waiting: readonly string[];
+  /** Other files of faults: one at a time, since each runs many rounds at the same time. */
   readonly alone: readonly string[];
   /** The number of files that are left out, by name. */
   readonly leftOut: ReadonlyMap<string, number>;
@@ -77,24 +85,32 @@ export interface TestChoice {
   readonly isNightly: boolean;
   /** Files that run in any case. */
   readonly again: readonly string[];
+  /** Files of which each tier runs its own rows. */
+  readonly withRows: readonly string[];
 }
 
 /** Returns the files of the chosen products. `files`: all paths from the project's root. */
-export function planTestRun(files: readonly string[], { chosen, isNightly, again }: TestChoice): TestRun {
+export function planTestRun(files: readonly string[], { chosen, isNightly, again, withRows }: TestChoice): TestRun {
   const together: string[] = [];
+  const waiting: string[] = [];
   const alone: string[] = [];
   const leftOut = new Map<string, number>();
   for (const path of [...files].sort()) {
     const isAgain = again.includes(path);
     if (!path.endsWith("_test.ts") || !(isAgain || chosen.includes(productOf(path)))) continue;
     const rule = nightly.find((row) => row.path.test(path));
-    if ((rule !== undefined) !== isNightly && !isAgain) {
-      const name = rule?.name ?? "everyday";
+    const hasRows = rule === undefined && withRows.includes(path);
+    const isLeftOut = (rule !== undefined) !== isNightly && !isAgain;
+    if (isLeftOut || (hasRows && !isNightly)) {
+      const name = rule?.name ?? (hasRows ? "some rows of" : "everyday");
       leftOut.set(name, (leftOut.get(name) ?? 0) + 1);
-    } else if (path.includes("/fault/")) alone.push(path);
+    }
+    if (isLeftOut && !hasRows) continue;
+    if (waitingFaults.test(path)) waiting.push(path);
+    else if (path.includes("/fault/")) alone.push(path);
     else together.push(path);
   }
-  return { together, alone, leftOut };
+  return { together, waiting, alone, leftOut };
 }
 
 /** Returns the tests of these products whose paths contain one of these parts, including nightly tests. */

@@ -16,6 +16,7 @@ import { BatonSession, type Running } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { CuratorPrograms, python } from "../../support/interop_clients.ts";
 import { describeWithPeer, goContender, hasPeer } from "../../support/peers.ts";
+import { tierRows } from "../../support/tier.ts";
 
 setDefaultTimeout(60_000);
 
@@ -39,7 +40,9 @@ afterAll(() => {
   currentPrograms?.close();
 });
 
-for (const backend of [...backends, ...currentZooKeepers]) describeBackend(backend, () => onBackend(backend));
+for (const backend of tierRows({ everyday: backends, nightly: currentZooKeepers })) {
+  describeBackend(backend, () => onBackend(backend));
+}
 
 function onBackend(backend: Backend): void {
   let server: RunningBackend;

@@ -1,14 +1,15 @@
 /** The gate's dose of lock faults, on the binary under test; `scripts/fault lock` runs the full one. */
 import { expect, test } from "bun:test";
 import { keeper } from "../../support/backends.ts";
+import { runsNightly } from "../../support/tier.ts";
 import { runCampaign } from "./lock/campaign.ts";
 import { faults } from "./lock/faults.ts";
 import type { RoundPlan } from "./lock/plan.ts";
 import { describeShortDose, seed } from "./lock/short_dose.ts";
 import { batonWrapper, sessionTimeoutMs, unwatchedWrapper } from "./lock/wrappers.ts";
 
-/** Together they take about a minute on two processors. */
-describeShortDose("a lock", batonWrapper, 30);
+/** Each kind of fault about once; at night on each kind of server. */
+describeShortDose("a lock", batonWrapper, runsNightly ? 30 : 15);
 
 test("a wrapper that never watches its session is caught with two holders at once", async () => {
   const fault = faults.find(({ name }) => name === "black hole");

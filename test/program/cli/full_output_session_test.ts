@@ -70,7 +70,7 @@ const commands: readonly (readonly [what: string, script: string])[] = [
     `"$baton" lock -q b -- sh -c 'touch b-held; ${untilMade("b-go")}' & ${
       untilMade("b-held")
     }; "$baton" lock -v b true 2>full & ` +
-    `last=$!; until "$baton" who b --json | grep -q '"waiters":.{'; do :; done; touch b-go; wait $last`,
+    `last=$!; until "$baton" who b --json | grep -q '"waiters":.{'; do sleep 0.05; done; touch b-go; wait $last`,
   ],
   ["elect", '"$baton" elect -v e --restart never -- true 2>full'],
   ["barrier", '"$baton" barrier -v r -N 2 -- true 2>full & "$baton" barrier -v r -N 2 -- true 2>full && wait $!'],

@@ -95,7 +95,7 @@ export const lockSimulation: Simulation = {
   plan: (seed) => drawPlan("lock", seed, (chance) => drawOptions(chance, false)),
   run,
   marks: [...marks, "mark grant in advance", "mark grant withdrawn"],
-  gateSeeds: 80,
+  gateSeeds: 50,
 };
 
 export const electionSimulation: Simulation = {
@@ -103,6 +103,6 @@ export const electionSimulation: Simulation = {
   plan: (seed) => drawPlan("election", seed, (chance) => drawOptions(chance, true)),
   run,
   marks: [...marks, "mark leadership revoked"],
-  gateSeeds: 40,
+  gateSeeds: 25,
   gateFrom: 70,
 };

@@ -62,7 +62,7 @@ describe("words", () => {
 
 describe("a run", () => {
   const plan = (isNightly: boolean, ...again: string[]) =>
-    planTestRun(files, { chosen: ["coordination"], isNightly, again });
+    planTestRun(files, { chosen: ["coordination"], isNightly, again, withRows: [] });
 
   test("leaves out what is for every night, and has faults alone", () => {
     const { together, alone, leftOut } = plan(false);
@@ -74,9 +74,10 @@ describe("a run", () => {
     expect(plan(false, "test/coordination/model/lock_model_test.ts").together).toEqual([
       "test/coordination/model/lock_model_test.ts",
     ]);
-    expect(planTestRun(files, { chosen: [], isNightly: false, again: [files[3] ?? ""] }).together).toEqual([
-      files[3] ?? "",
-    ]);
+    expect(planTestRun(files, { chosen: [], isNightly: false, again: [files[3] ?? ""], withRows: [] }).together)
+      .toEqual([
+        files[3] ?? "",
+      ]);
     expect(plan(true, files[3] ?? "").together).toEqual([files[3] ?? ""]);
   });
 
@@ -84,6 +85,25 @@ describe("a run", () => {
     const { together, alone, leftOut } = plan(true);
     expect([...together, ...alone]).toEqual([files[3] ?? "", files[1] ?? ""]);
     expect(leftOut).toEqual(new Map([["everyday", 1]]));
+  });
+
+  test("of either tier has a file of which each runs its own rows, and says that rows are left out", () => {
+    const rows = (isNightly: boolean) =>
+      planTestRun(files, { chosen: ["base"], isNightly, again: [], withRows: [files[0] ?? ""] });
+    expect(rows(false).together).toContain(files[0] ?? "");
+    expect(rows(false).leftOut).toEqual(new Map([["some rows of", 1]]));
+    expect(rows(true).together).toEqual([files[0] ?? ""]);
+  });
+
+  test("has faults that wait apart from those that compute", () => {
+    const faults = ["test/retry/fault/retry_fault_test.ts", "test/pubsub/fault/pubsub_fault_test.ts"];
+    const { waiting, alone } = planTestRun(faults, {
+      chosen: testedProducts,
+      isNightly: false,
+      again: [],
+      withRows: [],
+    });
+    expect([waiting, alone]).toEqual([[faults[0] ?? ""], [faults[1] ?? ""]]);
   });
 
   test("of a product and parts of paths has the files that both name", () => {
