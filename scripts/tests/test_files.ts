@@ -16,8 +16,15 @@ const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
 ];
 
 /** Faults that mostly wait: two of these files run at a time. */
-const waitingFaults =
-  /\/fault\/(server_stall|(retry|retry_storage|respawning_job|keeper_attack|keeper_storage|pubsub_refusal)_fault)_test\.ts$/;
+const waitingFaults = [
+  "coordination/fault/keeper_attack_fault_test.ts",
+  "coordination/fault/keeper_storage_fault_test.ts",
+  "coordination/fault/respawning_job_fault_test.ts",
+  "coordination/fault/server_stall_test.ts",
+  "pubsub/fault/pubsub_refusal_fault_test.ts",
+  "retry/fault/retry_fault_test.ts",
+  "retry/fault/retry_storage_fault_test.ts",
+].map((path) => `test/${path}`);
 
 /** The products whose tests a changed file concerns; the longest matching path counts. */
 const concerned: Readonly<Record<string, "all" | readonly TestedProduct[]>> = {
@@ -106,7 +113,7 @@ export function planTestRun(files: readonly string[], { chosen, isNightly, again
       leftOut.set(name, (leftOut.get(name) ?? 0) + 1);
     }
     if (isLeftOut && !hasRows) continue;
-    if (waitingFaults.test(path)) waiting.push(path);
+    if (waitingFaults.includes(path)) waiting.push(path);
     else if (path.includes("/fault/")) alone.push(path);
     else together.push(path);
   }

@@ -103,6 +103,6 @@ export const electionSimulation: Simulation = {
   plan: (seed) => drawPlan("election", seed, (chance) => drawOptions(chance, true)),
   run,
   marks: [...marks, "mark leadership revoked"],
-  gateSeeds: 25,
+  gateSeeds: 40,
   gateFrom: 70,
 };
