@@ -20,7 +20,8 @@ import { Schedule } from "../../../src/base/schedule/schedule.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
+import { describeBackend, keeper, type RunningBackend, zooKeeper } from "../../support/backends.ts";
+import { tierRows } from "../../support/tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { every, ticksBetween } from "../../support/short_schedule.ts";
 import { LockCrew } from "../../support/lock_crew.ts";
@@ -91,7 +92,7 @@ class TickCrew extends LockCrew {
   }
 }
 
-for (const kind of backends) {
+for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
   describeBackend(kind, () => {
     let backend: RunningBackend;
     beforeAll(async () => void (backend = await kind.start()), 40_000);

@@ -31,7 +31,11 @@ describeWithPeer("postgres", "/healthz of a service with a database", () => {
   const health = async () =>
     (await session.run(`curl -s -w ' %{http_code}' --unix-socket "$dir/page" http://localhost/healthz`)).stdout;
   const becomes = (wanted: RegExp) =>
-    eventually(async () => wanted.test(await health()), { withinMs: 20_000, what: `/healthz to say ${wanted}` });
+    eventually(async () => wanted.test(await health()), {
+      withinMs: 20_000,
+      everyMs: 50,
+      what: `/healthz to say ${wanted}`,
+    });
 
   const disconnect = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'plain'";
 
