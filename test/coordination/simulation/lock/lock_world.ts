@@ -95,7 +95,7 @@ export const lockSimulation: Simulation = {
   plan: (seed) => drawPlan("lock", seed, (chance) => drawOptions(chance, false)),
   run,
   marks: [...marks, "mark grant in advance", "mark grant withdrawn"],
-  gateSeeds: 50,
+  gateSeeds: 80,
 };
 
 export const electionSimulation: Simulation = {
