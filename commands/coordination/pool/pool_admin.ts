@@ -6,7 +6,7 @@ import { StopRequestListener } from "../../../src/base/process/supervise/signal_
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { printTable, tableHeadCells } from "../../../src/base/terminal/table.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
-import { poolDetails } from "../../../src/coordination/view/pool_rows.ts";
+import { countPoolItems, poolDetails } from "../../../src/coordination/view/pool_rows.ts";
 import { clearPoolResults } from "../../../src/coordination/pool/clear_pool_results.ts";
 import {
   type PoolItemStatus,
@@ -40,8 +40,12 @@ export async function showPoolStatus(
   const { component, path } = options;
   const named = await namedItems(options, { path, queryTimeoutMs: values.queryTimeout });
   const status = await runInCoordinationSession(call, (zk) => readPoolStatus(zk, component, { path, named }));
-  if (values.json) printJson(io, { version: 1, ...poolDetails(status) });
-  else printStatus(status, { io, quiet: values.quiet, nowMs: Date.now(), templates: path.templates });
+  if (values.json) {
+    printJson(io, { version: 1, ...poolDetails(status) });
+    return exitCodes.SUCCESS;
+  }
+  const printed = { io, quiet: values.quiet, nowMs: Date.now(), templates: path.templates, isNamed: named !== null };
+  printStatus(status, printed);
   return exitCodes.SUCCESS;
 }
 
@@ -114,14 +118,26 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
   }
 }
 
-/** Prints the table on stdout, and everything else on stderr. `nowMs` is the wall clock's time. */
+/** Returns the totals of the items. Free items are known only if the call named the items. */
+function poolTotalsText(
+  items: readonly Pick<PoolItemStatus, "state">[],
+  { isNamed }: { readonly isNamed: boolean },
+): string {
+  const counts = countPoolItems(items);
+  const free = isNamed ? `, ${counts.free} free` : "";
+  const total = countWithNoun(items.length, "item");
+  return `${total}: ${counts.done} done, ${counts.failed} failed, ${counts.running} running${free}`;
+}
+
+/** Prints the totals and the table on stdout, and everything else on stderr. `nowMs` is the wall clock's time. */
 function printStatus(
   { component, componentHolder, items, conflictingRun }: PoolStatus,
-  { io, quiet, nowMs, templates }: {
+  { io, quiet, nowMs, templates, isNamed }: {
     readonly io: Io;
     readonly quiet: boolean;
     readonly nowMs: number;
     readonly templates: PoolPathTemplates;
+    readonly isNamed: boolean;
   },
 ): void {
   if (conflictingRun !== null && !quiet) {
@@ -143,6 +159,7 @@ function printStatus(
     );
   }
   if (items.length > 0) {
+    io.out(`${poolTotalsText(items, { isNamed })}\n`);
     printTable(io, [
       tableHeadCells(["ITEM", "STATE", "SINCE", "BY", "DETAIL"]),
       ...items.map((item) => itemRowOf(item, nowMs)),

@@ -28,9 +28,13 @@ export async function readPoolRows(
   });
 }
 
-export function poolDetails({ component, componentHolder, items, conflictingRun }: PoolStatus): PoolDetails {
+export function countPoolItems(items: readonly Pick<PoolItemRow, "state">[]): PoolDetails["counts"] {
   const counts = { free: 0, running: 0, done: 0, failed: 0 };
   for (const { state } of items) counts[state]++;
+  return counts;
+}
+
+export function poolDetails({ component, componentHolder, items, conflictingRun }: PoolStatus): PoolDetails {
   return {
     component,
     component_holder: componentHolder && holderRow(componentHolder),
@@ -42,7 +46,7 @@ export function poolDetails({ component, componentHolder, items, conflictingRun 
       item_path: conflictingRun.templates.item,
       component_path: conflictingRun.templates.component,
     },
-    counts,
+    counts: countPoolItems(items),
     items: items.map(({ item, state, holder, lastResult }) => ({
       item,
       state,

@@ -15,7 +15,9 @@ test("status lists what is free, running, done and failed, as a table and for pr
   const running = session.start(`"$baton" pool look --items on -- sh -c 'touch look; ${untilMade("end-look")}'`);
   await session.made("look");
   const table = await session.run('"$baton" pool status look --items good,bad,on,new');
-  expect(lines(table.stdout).map((line) => line.split(/ +/).slice(0, 2).join(" "))).toEqual([
+  const [totals, ...rows] = lines(table.stdout);
+  expect(totals).toBe("4 items: 1 done, 1 failed, 1 running, 1 free");
+  expect(rows.map((line) => line.split(/ +/).slice(0, 2).join(" "))).toEqual([
     "ITEM STATE",
     "good done",
     "bad failed",
@@ -72,9 +74,9 @@ test("results stored under another template are shown, and can be cleared", asyn
   const status = await session.run('"$baton" pool status -q moved', env);
   expect([status.code, lines(status.stdout).map((line) => line.slice(0, 8))]).toEqual([
     0,
-    ["ITEM  ST", "a     do", "b     do"],
+    ["2 items:", "ITEM  ST", "a     do", "b     do"],
   ]);
   expect(await session.run('"$baton" pool clear -q moved --items a', env)).toMatchObject({ code: 0, stderr: "" });
-  expect(lines((await session.run('"$baton" pool status -q moved', env)).stdout)).toHaveLength(2);
+  expect(lines((await session.run('"$baton" pool status -q moved', env)).stdout)).toHaveLength(3);
   expect((await session.run('"$baton" pool status moved --items a', env)).code).toBe(65);
 });
