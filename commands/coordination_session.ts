@@ -53,8 +53,6 @@ export type CoordinationCommandCall = Pick<CommandCall<typeof connectionSettings
 interface ConnectedLimits {
   /** Ends the attempt to connect, and the wait while the session closes. */
   readonly signal?: AbortSignal;
-  /** If true, prints the scope even if stderr is no terminal, because the scope is part of the result. */
-  readonly showsScope?: boolean;
   /** The purpose of the wait, for messages. If set, the call waits until the servers respond or the signal aborts. */
   readonly waitsFor?: string | undefined;
 }
@@ -62,11 +60,11 @@ interface ConnectedLimits {
 export async function runInCoordinationSession<T>(
   { values, sources, io }: CoordinationCommandCall,
   work: (zk: ZooKeeper, place: CoordinationServers) => Promise<T>,
-  { signal = new AbortController().signal, showsScope = false, waitsFor }: ConnectedLimits = {},
+  { signal = new AbortController().signal, waitsFor }: ConnectedLimits = {},
 ): Promise<T> {
   const { quiet, verbose } = values;
   const clock = systemClock();
-  const place = chooseCoordinationServers({ values, sources, quiet, verbose: verbose || showsScope }, io, { signal });
+  const place = chooseCoordinationServers({ values, sources, quiet, verbose }, io, { signal });
   const opening = { isPatient: waitsFor !== undefined, io, clock, quiet, what: waitsFor ?? "" };
   const zk = await openCoordinationSession(connectToZooKeeper, place.connect, opening);
   try {

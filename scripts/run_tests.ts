@@ -63,7 +63,7 @@ function testEnvironment({ isNightly, paths, options }: TestCall): NodeJS.Proces
   const env = { BATON_BINARY: join(root, "dist/baton"), ...Object.fromEntries(inherited), NO_COLOR: "1" };
   // Tests that are chosen by path or option run all of their rows.
   if (paths.length > 0 || options.length > 0) return env;
-  return { ...env, BATON_TIER: isNightly ? "nightly" : "everyday" };
+  return { ...env, TEST_TIER: isNightly ? "nightly" : "everyday" };
 }
 
 function readText(path: string): string | null {

@@ -97,7 +97,7 @@ async function showObject(call: CommandCall<typeof settings>, products: readonly
         ? describeOtherKindsWithName(await source.find(zk, name), { kind, name })
         : "",
     };
-  }, { showsScope: true });
+  });
   if (values.json) printJson(io, whoJson(status));
   else printTable(io, whoTable(status, { nowMs: Date.now(), long: values.long }));
   if (status.holders.length > 0) return exitCodes.SUCCESS;

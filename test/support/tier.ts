@@ -1,7 +1,7 @@
 /** Which rows of a table a tier runs. `sh scripts/test` says the tier; without one, as by hand, all rows run. */
 import process from "node:process";
 
-const tier = process.env["BATON_TIER"];
+const tier = process.env["TEST_TIER"];
 
 /** True at night and by hand: false in the everyday tests only. */
 export const runsNightly: boolean = tier !== "everyday";

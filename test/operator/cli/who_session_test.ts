@@ -31,10 +31,12 @@ test("a lock that nobody holds is free: exit 1, nothing on stdout", async () => 
   });
 });
 
-test("where nobody said where to look, stderr says where it was", async () => {
-  const ended = await session.run('env -u BATON_SERVERS "$baton" who free');
+test("-v says whose locks these are where no servers are named; in a pipe nothing else does", async () => {
+  const ended = await session.run('env -u BATON_SERVERS "$baton" who -v free');
   expect(ended.stderr).toStartWith("baton: scope: this user's processes on this machine only; ");
-  expect((await session.run('env -u BATON_SERVERS "$baton" ls')).stderr).not.toContain("scope");
+  for (const quietly of ["who free", "who free --json", "ls"]) {
+    expect((await session.run(`env -u BATON_SERVERS "$baton" ${quietly}`)).stderr).not.toContain("scope");
+  }
 });
 
 test("a published command is cut short: what is there for people must not keep a job from its lock", async () => {
