@@ -20,6 +20,8 @@ export interface Command<S extends SettingTable = SettingTable> {
   /** The arguments after the name of the command: `NAME… [options] -- CMD…`. */
   readonly usage: string;
   readonly details: readonly string[];
+  /** Describes what surprises new users. The short help shows it below the summary. */
+  readonly caution?: string;
   /** Command lines with what they do; at least one. */
   readonly examples: readonly (readonly [line: string, does: string])[];
   readonly settings: S;

@@ -33,8 +33,6 @@ export const lockCommand = defineCommand({
     "the command ends, baton stops the processes that it left in the background, and lists them.",
     "The options of flock have the same meaning here. NAME is only a name, not a file. A busy lock exits " +
     "with 75; use -E 1 for flock's exit code.",
-    "Without --servers the lock is local: it covers your processes on this machine, or all users' if root " +
-    "runs a keeper. baton says so on a terminal, and with -v.",
     "With --tick the command runs at most once for each time of a schedule, on one of the hosts that call. " +
     "The first call that finds a tick due takes the tick and the lock; the others exit with 81. baton " +
     "history NAME shows what became of each tick.",
@@ -44,6 +42,9 @@ export const lockCommand = defineCommand({
     "lease: one that was suspended may keep working after baton has the lock. Only a fencing token protects " +
     "your data from that.",
   ],
+  caution:
+    "Without --servers, the lock covers only your own processes on this machine. Other users, also root, share it " +
+    "only if root runs a keeper for all users: systemctl enable --now baton-keeper.",
   examples: [
     ["baton lock nightly ./backup.sh", "wait, run, exit with the exit code of backup.sh"],
     ["baton lock -n nightly ./backup.sh", "if the lock is busy, exit 75 immediately and print the holder"],

@@ -30,13 +30,13 @@ const shortExamplesMax = 2;
 
 /** Returns the page that `baton NAME --help` prints. */
 export function commandPage(command: Command): HelpPage {
-  const { name, summary, details, examples } = command;
+  const { name, summary, details, caution, examples } = command;
   return {
     name,
     summary,
     usage: usageLines(command),
     blocks: [
-      ...details.map((text): HelpBlock => ({ kind: "text", text })),
+      ...[...details, ...(caution === undefined ? [] : [caution])].map((text): HelpBlock => ({ kind: "text", text })),
       ...optionsByGroup(command).flatMap(([group, settings]) => groupBlocks(group, settings)),
       { kind: "heading", text: "Examples" },
       { kind: "examples", examples },
@@ -46,7 +46,7 @@ export function commandPage(command: Command): HelpPage {
 
 /** Returns the page that `baton NAME -h` prints. */
 export function shortCommandPage(command: Command): HelpPage {
-  const { name, summary, examples } = command;
+  const { name, summary, caution, examples } = command;
   const all = Object.keys(flagSettings(command)).length;
   const shown = shortHelpOptions(command);
   const count = Object.keys(shown).length;
@@ -56,6 +56,7 @@ export function shortCommandPage(command: Command): HelpPage {
     usage: usageLines(command),
     blocks: [
       { kind: "text", text: `${capitalize(summary)}.` },
+      ...(caution === undefined ? [] : [{ kind: "text", text: caution } as const]),
       // Examples come first, because readers look for a line that they can type.
       { kind: "heading", text: "Examples" },
       { kind: "examples", examples: examples.slice(0, shortExamplesMax) },
