@@ -106,7 +106,8 @@ test("an option without a group is one of the command's own; --json and --log ar
 
 test("the short help begins with what a reader would type", () => {
   for (const command of commands) {
-    const [summary, ...blocks] = shortCommandPage(command).blocks;
+    const [summary, ...rest] = shortCommandPage(command).blocks;
+    const blocks = command.caution === undefined ? rest : rest.slice(1);
     expect([command.name, summary?.kind, blocks[0]?.kind, blocks[1]?.kind]).toEqual([
       command.name,
       "text",
