@@ -1,4 +1,5 @@
 /** Describes processes that SIGKILL does not end, because they belong to another user or wait in the kernel. */
+import process from "node:process";
 import { processSystem } from "../../support/own_process.ts";
 import { findUserName } from "../../support/user_name.ts";
 import { processName, readProcessOrUnknown } from "./process_table.ts";
@@ -20,17 +21,33 @@ function describe(pid: number): string {
   if (pid < 0) return `a process of group ${-pid} that /proc does not show`;
   const row = readProcessOrUnknown(pid);
   if (row === null || (row !== "unknown" && row.dead)) return "";
-  const why = row !== "unknown" && row.isInKernel ? "waits in the kernel" : userOf(pid);
+  const uid = effectiveUserIdOf(pid);
+  const isInKernel = row !== "unknown" && row.isInKernel;
+  const why = isUnstoppableByKernel({ isInKernel, uid, ownUid: process.geteuid?.() ?? 0 })
+    ? "waits in the kernel"
+    : uid === null
+    ? ""
+    : findUserName(String(uid)) ?? `user ${uid}`;
   const name = processName(pid).replaceAll(/[^ -~]/g, "?"); // any user may have chosen it
   return ["pid", pid, name, why === "" ? "" : `(${why})`].filter((word) => word !== "").join(" ");
 }
 
-/** Returns the name or number of the process's effective user; empty if it is not known. */
-function userOf(pid: number): string {
+/**
+ * Returns true if the kernel, not a missing permission, keeps the process alive. A process of another user may wait in
+ * the kernel for a moment, too, but its owner is what keeps a signal away.
+ */
+export function isUnstoppableByKernel(
+  { isInKernel, uid, ownUid }: { readonly isInKernel: boolean; readonly uid: number | null; readonly ownUid: number },
+): boolean {
+  return isInKernel && (ownUid === 0 || uid === null || uid === ownUid);
+}
+
+/** Returns the number of the process's effective user; null if it is not known. */
+function effectiveUserIdOf(pid: number): number | null {
   try {
     const uid = /^Uid:\t\d+\t(\d+)/m.exec(processSystem.readText(`/proc/${pid}/status`))?.[1];
-    return uid === undefined ? "" : findUserName(uid) ?? `user ${uid}`;
+    return uid === undefined ? null : Number(uid);
   } catch {
-    return "";
+    return null;
   }
 }
