@@ -162,7 +162,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
       test("a stale page does not break the lock of the next holder, and a page that is not asks its holder", async () => {
         await page.goto("about:blank");
         await page.goto(served.actLink);
-        await page.locator(".mode", { hasText: "may act" }).waitFor();
+        await page.locator("p.mode", { hasText: "may act" }).waitFor();
         await view("locks");
         await page.locator("#filter").fill("nightly");
         await page.locator("button.name", { hasText: "nightly" }).click();
