@@ -23,6 +23,7 @@ export const pubsubServerCommandSettings = {
     help: "on SIGTERM, hand off the topics to other servers before the end, within --drain-timeout",
   }),
   moved: toggleSetting("--moved", {
+    basic: false,
     help:
       "the data directory is a copy, or the database was moved to another cluster; the original is never served again",
   }),

@@ -35,10 +35,12 @@ const serviceSettings = {
     default: 30_000,
   }),
   splay: flagSetting("--splay", durationType({ maxMs: 60_000 }), {
+    basic: false,
     help: "stagger the hosts' requests for a tick over this time, in a new order for each tick",
     default: 1000,
   }),
   skew: flagSetting("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
+    basic: false,
     help: "take no ticks if this host's clock differs from the servers' by more than this",
     default: 30_000,
   }),

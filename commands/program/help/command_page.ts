@@ -24,9 +24,12 @@ export const optionGroupHeadings: Readonly<Record<OptionGroup, string>> = {
 const usageColumns = 80;
 /** Matches the ` | ` between two forms, but not in brackets. */
 const formBoundary = / \| (?![^[]*\])/;
-/** Maximum number of options in the short help. */
+/** Maximum number of options in the short help. Each form of a command beyond `shortFormsMax` replaces one option. */
 const shortOptionsMax = 10;
+const shortFormsMax = 5;
 const shortExamplesMax = 2;
+/** Maximum characters of a meaning with its default in the short help, so that both fit into one line. */
+const briefMeaningMax = 54;
 
 /** Returns the page that `baton NAME --help` prints. */
 export function commandPage(command: Command): HelpPage {
@@ -62,7 +65,7 @@ export function shortCommandPage(command: Command): HelpPage {
       { kind: "examples", examples: examples.slice(0, shortExamplesMax) },
       ...(count === 0 ? [] : [
         { kind: "heading", text: count < all ? "Main options" : "Options" } as const,
-        { kind: "entries", entries: optionHelpEntries(shown).map(withoutVariable) } as const,
+        { kind: "entries", entries: optionHelpEntries(shown).map(briefEntry) } as const,
       ]),
       { kind: "text", text: `baton ${name} --help describes all ${all} options.` },
     ],
@@ -76,9 +79,10 @@ export function shortCommandPage(command: Command): HelpPage {
 export function shortHelpOptions(command: Command): SettingTable {
   const all = Object.entries(flagSettings(command));
   const basic = all.filter(([, { basic }]) => basic === true);
-  const others = all.filter(([name, one]) => one.basic !== true && groupOf(name, one) === "main");
+  const others = all.filter(([name, one]) => one.basic === undefined && groupOf(name, one) === "main");
   const json = all.filter(([name]) => name === "json");
-  const chosen = new Set([...basic, ...others, ...json].slice(0, shortOptionsMax).map(([name]) => name));
+  const most = shortOptionsMax - Math.max(0, usageLines(command).length - shortFormsMax);
+  const chosen = new Set([...basic, ...others, ...json].slice(0, most).map(([name]) => name));
   return Object.fromEntries(all.filter(([name]) => chosen.has(name)));
 }
 
@@ -127,8 +131,11 @@ function usageLines({ name, usage }: Command): string[] {
   return line.length <= usageColumns ? [line] : usage.split(formBoundary).map((form) => `baton ${name} ${form}`);
 }
 
-function withoutVariable({ variable: _variable, ...entry }: HelpEntry): HelpEntry {
-  return entry;
+/** Returns the entry for the short help: what the option is for, and its default if that fits. Omits the details. */
+export function briefEntry({ term, meaning, standard = "" }: HelpEntry): HelpEntry {
+  const purpose = meaning.replace(/ \(also [^)]*\)$/, "").split(/; |\. (?=[A-Z])/, 1)[0] ?? "";
+  const isBrief = purpose.length + standard.length <= briefMeaningMax;
+  return { term, meaning: purpose, standard: isBrief ? standard : "" };
 }
 
 function capitalize(text: string): string {

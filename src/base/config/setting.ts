@@ -42,8 +42,8 @@ export interface Setting<T> {
   /** The group in which the help shows the flag; `main` by default. */
   readonly group?: OptionGroup;
   /**
-   * True if the short help (`-h`) always shows the flag. It shows ten flags: these, then the first ones of the group
-   * `main`.
+   * True if the short help (`-h`) always shows the flag, false if it never does. It shows at most ten flags: the basic
+   * ones, then the first ones of the group `main`.
    */
   readonly basic?: boolean;
   /** True for a value that baton never prints, and whose variable it removes from the environment of commands. */

@@ -29,20 +29,24 @@ export const pubsubStoreSettings = {
     unset: "the topics are in --data-dir",
   }),
   pubsubRequireSync: server("require_sync", toggleType(), {
+    basic: false,
     help: "refuse a database whose commits do not wait for a synchronous standby (78)",
     default: false,
   }),
   pubsubOnLoss: server("on_loss", choiceType(["continue", "stop"]), {
+    basic: false,
     help:
-      "after a fail-over of the database that has lost messages, or may have: go on and report it, or do not serve " +
-      "their topics before restore --accept-loss",
+      "after a fail-over that may have lost messages, report it or stop; stop: their topics are not served before " +
+      "restore --accept-loss",
     default: "continue",
   }),
   pubsubNoBalance: flagSetting("--no-balance", toggleType(), {
+    basic: false,
     help: "give no topics of the database to servers that have fewer; otherwise one that comes back gets its share",
     default: false,
   }),
   pubsubMigrate: setting(toggleType(), {
+    basic: false,
     flag: "--migrate",
     help: "create the tables of the database, or bring them to the format of this baton; needs a role that may do so",
     default: false,
@@ -60,6 +64,7 @@ export const pubsubServerSettings = {
     default: "tcp://127.0.0.1:0",
   }),
   pubsubServerAdvertise: server("advertise", textType("tcp://host:port"), {
+    basic: false,
     help: "the endpoint to announce, if it is not the one of --listen",
     unset: "the actual endpoint of --listen",
   }),

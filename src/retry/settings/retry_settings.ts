@@ -30,15 +30,18 @@ export const retryStoreSettings = {
     unset: "~/.local/state/baton/retry/NAME; the home directory comes from the user database",
   }),
   retryRequireSync: retry("require_sync", toggleType(), {
+    basic: false,
     help: "refuse a database whose commits do not wait for a synchronous standby (78)",
     default: false,
   }),
   retryMigrate: setting(toggleType(), {
+    basic: false,
     flag: "--migrate",
     help: "create the tables of the database, or bring them to the format of this baton; needs a role that may do so",
     default: false,
   }),
   retryMoved: setting(toggleType(), {
+    basic: false,
     flag: "--moved",
     help: "confirm that the database has moved to this cluster and that the original will never be used again",
     default: false,
@@ -127,7 +130,7 @@ export const retryPolicySettings = putSettingsIntoGroup("policy", {
   retryDeadLetter: retry("dead_letter", textType("store|drop|file:PATH|exec:LINE|topic:NAME|kafka://BROKER/TOPIC"), {
     basic: true,
     once: true,
-    help: "destination of dead letters: they stay in the store, are dropped, or become a line of JSON in a file, the " +
+    help: "where dead letters go; they stay in the store, are dropped, or become a line of JSON in a file, the " +
       "stdin of a shell command, a message of a publish/subscribe topic, or a record of a Kafka topic",
     default: "store",
   }),

@@ -2,12 +2,14 @@ import { expect, test } from "bun:test";
 import { type Command, commonCommandSettings, defineCommand } from "../../../../commands/command.ts";
 import { commandLoaders } from "../../../../commands/products.ts";
 import {
+  briefEntry,
   commandPage,
   optionGroupHeadings,
   optionsByGroup,
   shortCommandPage,
   shortHelpOptions,
 } from "../../../../commands/program/help/command_page.ts";
+import { helpPageText } from "../../../../commands/program/help/page_text.ts";
 import type { HelpPage } from "../../../../commands/help_page.ts";
 import { putSettingsIntoGroup, setting } from "../../../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../../../src/base/config/value_types.ts";
@@ -116,4 +118,28 @@ test("the short help begins with what a reader would type", () => {
     ]);
     expect([command.name, command.usage.split(" | ").length <= 12]).toEqual([command.name, true]);
   }
+});
+
+test("the short help of every command fits into 30 lines, and shows an example in its first 15", () => {
+  for (const command of commands) {
+    const lines = helpPageText(shortCommandPage(command), (_style, text) => text, 100).trimEnd().split("\n");
+    expect([command.name, lines.length <= 30]).toEqual([command.name, true]);
+    expect([command.name, lines.indexOf("Examples:") < 15]).toEqual([command.name, true]);
+  }
+});
+
+test("the short help of retry-processor call shows how to send a request", () => {
+  const call = commands.find(({ name }) => name === "retry-processor call");
+  if (call === undefined) throw new Error("there is no command retry-processor call");
+  const terms = entriesOf(shortCommandPage(call)).map(({ term }) => term);
+  expect(terms).toContain("--url <url>");
+  expect(terms).toContain("-H, --header <name:value>");
+});
+
+test("an option of the short help has its purpose, and its default if both fit into one line", () => {
+  const term = "--wait <duration>";
+  expect(briefEntry({ term, meaning: "wait this long; then exit 75 (also --timeout)", standard: "10s" }))
+    .toEqual({ term, meaning: "wait this long", standard: "10s" });
+  expect(briefEntry({ term, meaning: "wait this long. Not with -n", standard: "no limit, or ".repeat(5) }))
+    .toEqual({ term, meaning: "wait this long", standard: "" });
 });
