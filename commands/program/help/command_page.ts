@@ -39,7 +39,7 @@ export function commandPage(command: Command): HelpPage {
     summary,
     usage: usageLines(command),
     blocks: [
-      ...[...details, ...(caution === undefined ? [] : [caution])].map((text): HelpBlock => ({ kind: "text", text })),
+      ...textBlocks([...details, caution]),
       ...optionsByGroup(command).flatMap(([group, settings]) => groupBlocks(group, settings)),
       { kind: "heading", text: "Examples" },
       { kind: "examples", examples },
@@ -58,8 +58,7 @@ export function shortCommandPage(command: Command): HelpPage {
     summary,
     usage: usageLines(command),
     blocks: [
-      { kind: "text", text: `${capitalize(summary)}.` },
-      ...(caution === undefined ? [] : [{ kind: "text", text: caution } as const]),
+      ...textBlocks([`${capitalize(summary)}.`, caution]),
       // Examples come first, because readers look for a line that they can type.
       { kind: "heading", text: "Examples" },
       { kind: "examples", examples: examples.slice(0, shortExamplesMax) },
@@ -136,6 +135,10 @@ export function briefEntry({ term, meaning, standard = "" }: HelpEntry): HelpEnt
   const purpose = meaning.replace(/ \(also [^)]*\)$/, "").split(/; |\. (?=[A-Z])/, 1)[0] ?? "";
   const isBrief = purpose.length + standard.length <= briefMeaningMax;
   return { term, meaning: purpose, standard: isBrief ? standard : "" };
+}
+
+function textBlocks(texts: readonly (string | undefined)[]): HelpBlock[] {
+  return texts.flatMap((text): HelpBlock[] => text === undefined ? [] : [{ kind: "text", text }]);
 }
 
 function capitalize(text: string): string {
