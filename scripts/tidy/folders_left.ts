@@ -10,7 +10,7 @@ const left: Readonly<Record<string, KnownCounts>> = {
     "test/coordination": 66,
     "test/operator": 9,
     "test/program": 6,
-    "test/pubsub": 69,
+    "test/pubsub": 67,
     "test/retry": 37,
     "test/support": 1,
   },

@@ -126,7 +126,7 @@ describeWithPeer("postgres", "a topic between stores", () => {
       });
     }
 
-    /** The places that have rows of the topic in the database, as `postgresTopicStates`; dropped rows go step by step. */
+    /** Where the topic has rows in the database, as `postgresTopicStates`; dropped rows go step by step. */
     async places(): Promise<string> {
       return await server.sql(
         `SELECT coalesce(string_agg(place::text, ' ' ORDER BY place), '') FROM ${this.schema}.topic

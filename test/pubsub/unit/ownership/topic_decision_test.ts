@@ -155,7 +155,8 @@ test("a topic of a shared store is opened by its owner, and taken over when its 
   expect(decide({ ...here, node: { ...others, epoch: 5 }, copy: open })).toEqual({ do: "release" });
   const moving = { ...others, state: "moving", source: { owner: "s9", epoch: 3 } } as const;
   expect(decide({ ...gone, node: moving })).toMatchObject({ why: "take over", next: { state: "moving", epoch: 5 } });
-  expect(decide({ ...gone, node: topicNodeAfterAssignment("s2", "b", "db") })).toEqual({ do: "none" }); // a proxy assigns it
+  // A proxy assigns it.
+  expect(decide({ ...gone, node: topicNodeAfterAssignment("s2", "b", "db") })).toEqual({ do: "none" });
   expect(decide({ ...gone, node: { ...others, state: "sealed" } })).toEqual({ do: "none" });
   // Topics of another store are left to its servers, and this id had another store before.
   expect(decide({ ...gone, node: { ...others, store: "other" } })).toEqual({ do: "none" });
