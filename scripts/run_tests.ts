@@ -26,10 +26,9 @@ const root = join(import.meta.dir, "..");
 const testMsMax = 60_000;
 /** The longest limit that a test sets itself, in milliseconds. */
 const longestTestMs = 600_000;
-/** Three processes share the files. */
-const sharedProcesses = ["--parallel=3", "--preload=./test/support/no_subreaper.ts"];
-/** Two processes share the faults that mostly wait. */
-const waitingProcesses = ["--parallel=2", "--preload=./test/support/no_subreaper.ts"];
+/** How many processes share the files, and the faults that mostly wait. */
+const sharedProcesses = 3;
+const waitingProcesses = 2;
 
 /** Returns how many times slower than the reference this machine is at the moment, from 1 to 8. */
 function slowness(): number {
@@ -46,6 +45,10 @@ function slowness(): number {
 
 function bunTest(name: string, factor: number, ...args: string[]): TestCommand {
   return { name, command: ["bun", "test", `--timeout=${Math.round(testMsMax * factor)}`, ...args] };
+}
+
+function shareFiles(processes: number): string[] {
+  return [`--parallel=${processes}`, "--preload=./test/support/no_subreaper.ts"];
 }
 
 /** Returns the environment of the tests: without the user's settings of baton, with those of scripts/test. */
@@ -125,10 +128,12 @@ function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[
   const tidy: TestCommand = { name: "tidy", command: ["bun", "scripts/tidy.ts"] };
   const runs = [
     ...(call.isNightly ? [] : [tidy]),
-    ...(plan.together.length === 0 ? [] : [bunTest("tests", factor, ...sharedProcesses, ...asPaths(plan.together))]),
+    ...(plan.together.length === 0
+      ? []
+      : [bunTest("tests", factor, ...shareFiles(sharedProcesses), ...asPaths(plan.together))]),
     ...(plan.waiting.length === 0
       ? []
-      : [bunTest("faults that wait", factor, ...waitingProcesses, ...asPaths(plan.waiting))]),
+      : [bunTest("faults that wait", factor, ...shareFiles(waitingProcesses), ...asPaths(plan.waiting))]),
     ...(plan.alone.length === 0 ? [] : [bunTest("faults", factor, ...asPaths(plan.alone))]),
   ];
   const others = testedProducts.filter((product) => !choice.chosen.includes(product));
