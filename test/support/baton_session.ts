@@ -93,6 +93,12 @@ export class BatonSession implements AsyncDisposable {
     return this.start(script, env).ended;
   }
 
+  /** Resolves when the shell's condition is true. */
+  async becomesTrue(condition: string): Promise<void> {
+    const isTrue = async () => (await this.run(condition)).code === 0;
+    await eventually(isTrue, { what: condition, everyMs: 50, withinMs: 60_000 });
+  }
+
   /** The process id of the keeper that was started on demand; null when there is none. */
   keeperPid(): number | null {
     return pidInLog(join(this.keeperFolder, "keeper.log"));

@@ -4,8 +4,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { BackendSession } from "../../support/backend_session.ts";
-import { describeBackend, keeper, zooKeeper } from "../../support/backends.ts";
-import { tierRows } from "../../support/tier.ts";
+import { describeBackend } from "../../support/backends.ts";
+import { tierBackends } from "../../support/tier.ts";
 import { BatonSession, killKeeper } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { canMountDisk, SmallDisk } from "../../support/small_disk.ts";
@@ -91,7 +91,7 @@ describe("without a server", () => {
   });
 });
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     let session: BackendSession;
     beforeAll(async () => void (session = await BackendSession.start(kind, { TZ: "UTC" })), 40_000);

@@ -5,14 +5,14 @@ import { historyNodePath, readHistoryNode } from "../../../src/coordination/hist
 import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
-import { describeBackend, keeper, zooKeeper, zooKeeperEnsemble } from "../../support/backends.ts";
-import { tierRows } from "../../support/tier.ts";
+import { describeBackend, zooKeeperEnsemble } from "../../support/backends.ts";
+import { tierBackends } from "../../support/tier.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 
 setDefaultTimeout(60_000);
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     let session: BackendSession;
     beforeAll(async () => void (session = await BackendSession.start(kind)), 40_000);

@@ -25,7 +25,7 @@ for (const backend of [keeper, zooKeeperEnsemble]) {
         );
         await session.made("up");
         const waiting = session.start(`${taking("held -w 6s --session-timeout 4s")}; echo never`);
-        await session.run('until "$baton" who --json held | grep -q \'"waiters":\\[{\'; do sleep 0.05; done');
+        await session.becomesTrue('"$baton" who --json held | grep -q \'"waiters":\\[{\'');
         servers.pause();
         const beginning = session.start(`${taking("new --connect-timeout 2s")}; echo never`);
 

@@ -6,12 +6,12 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
-import { type Backend, describeBackend, keeper, type RunningBackend, zooKeeper } from "../../support/backends.ts";
+import { type Backend, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { BatonSession, type Ended, type Running } from "../../support/baton_session.ts";
 import { ChaosProxy, type Direction } from "../../support/chaos_proxy.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freePorts } from "../../support/free_ports.ts";
-import { tierRows } from "../../support/tier.ts";
+import { tierBackends } from "../../support/tier.ts";
 
 setDefaultTimeout(120_000);
 
@@ -129,7 +129,7 @@ describe("what is not a ZooKeeper server", () => {
   }
 });
 
-for (const backend of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const backend of tierBackends) {
   describeBackend(backend, () => silence(backend));
 }
 
@@ -190,9 +190,7 @@ function silence(backend: Backend): void {
 
   test("stopped while they wait: 75 when the limit is over, and nothing is waited for behind it", async () => {
     const waiting = all(session, "-w 4s --session-timeout 6s", {});
-    await session.run(
-      `until ${waitersOf("x", 2)} && ${waitersOf("n", 1)} && ${waitersOf("p", 1)}; do sleep 0.05; done`,
-    );
+    await session.becomesTrue(`${waitersOf("x", 2)} && ${waitersOf("n", 1)} && ${waitersOf("p", 1)}`);
     servers.pause();
     try {
       for (const ended of await waiting) {
@@ -208,7 +206,7 @@ function silence(backend: Backend): void {
     }
     await expectNothingRan(session);
     // What they had asked for is given back, or goes with their sessions.
-    await session.run(`until ${waitersOf("x", 0)} && ${waitersOf("n", 0)}; do sleep 0.05; done`);
+    await session.becomesTrue(`${waitersOf("x", 0)} && ${waitersOf("n", 0)}`);
   });
 
   test("silent from each frame on: a try ends within --connect-timeout, never busy on a free lock, and keeps nothing", async () => {
@@ -247,9 +245,7 @@ function silence(backend: Backend): void {
     }
     expect(ends.filter(({ code }) => code === 69).length).toBeGreaterThan(12);
     for (const { name } of tries) {
-      expect(await session.run(`until ! "$baton" who ${name}; do sleep 0.05; done >/dev/null 2>&1`)).toMatchObject({
-        code: 0,
-      });
+      await session.becomesTrue(`! "$baton" who ${name} >/dev/null 2>&1`);
     }
   });
 
@@ -264,7 +260,7 @@ function silence(backend: Backend): void {
     const first = session.start(`exec "$baton" elect e --value v -- sh -c '>has-e; exec sleep 600'`);
     await session.made("has-e");
     const waiting = lines.map((line) => session.start(`exec "$baton" ${line}`));
-    await session.run(`until ${waitersOf("x", 1)}; do sleep 0.05; done`);
+    await session.becomesTrue(waitersOf("x", 1));
     servers.pause();
     try {
       const startMs = performance.now();
@@ -280,7 +276,7 @@ function silence(backend: Backend): void {
 
   test("stopped while one waits without a limit: stderr says that no server answers, and it waits on", async () => {
     const waiting = session.start('exec "$baton" lock --session-timeout 2s x -- touch ran');
-    await session.run(`until ${waitersOf("x", 1)}; do sleep 0.05; done`);
+    await session.becomesTrue(waitersOf("x", 1));
     servers.pause();
     try {
       await eventually(
@@ -293,7 +289,7 @@ function silence(backend: Backend): void {
     } finally {
       servers.resume();
     }
-    await session.run(`until ${waitersOf("x", 1)}; do sleep 0.05; done`);
+    await session.becomesTrue(waitersOf("x", 1));
     waiting.child.kill("SIGTERM");
     expect(await waiting.ended).toMatchObject({ code: null, signal: "SIGTERM" });
   });
@@ -344,5 +340,8 @@ function waitersOf(name: string, count: number): string {
 }
 
 async function waitOrDone(session: BatonSession, waiting: Running): Promise<void> {
-  await Promise.race([waiting.ended, session.run(`until ${waitersOf("free", 1)}; do sleep 0.05; done`)]);
+  let hasEnded = false;
+  void waiting.ended.then(() => hasEnded = true);
+  const isWaiting = async () => (await session.run(waitersOf("free", 1))).code === 0;
+  await eventually(async () => hasEnded || await isWaiting(), { what: "a waiter or an end", withinMs: 60_000 });
 }

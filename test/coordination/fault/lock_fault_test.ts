@@ -8,7 +8,7 @@ import type { RoundPlan } from "./lock/plan.ts";
 import { describeShortDose, seed } from "./lock/short_dose.ts";
 import { batonWrapper, sessionTimeoutMs, unwatchedWrapper } from "./lock/wrappers.ts";
 
-/** Each kind of fault about once; at night on each kind of server. */
+/** All of them take about a minute on two processors; half of them run every day. */
 describeShortDose("a lock", batonWrapper, runsNightly ? 30 : 15);
 
 test("a wrapper that never watches its session is caught with two holders at once", async () => {

@@ -3,8 +3,8 @@ import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../../../src/p
 import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import { describeBackend, keeper, type RunningBackend, type ServerNode, zooKeeper } from "../../support/backends.ts";
-import { tierRows } from "../../support/tier.ts";
+import { describeBackend, type RunningBackend, type ServerNode } from "../../support/backends.ts";
+import { tierBackends } from "../../support/tier.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freePorts } from "../../support/free_ports.ts";
@@ -13,7 +13,7 @@ const nothing = new Uint8Array(0);
 const T = 3000;
 const clock = systemClock();
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     let backend: RunningBackend;
     beforeAll(async () => {

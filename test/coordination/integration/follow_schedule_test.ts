@@ -14,8 +14,8 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { OneTimeEvent } from "../../../src/base/support/event.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { describeBackend, keeper, type RunningBackend, zooKeeper } from "../../support/backends.ts";
-import { tierRows } from "../../support/tier.ts";
+import { describeBackend, type RunningBackend } from "../../support/backends.ts";
+import { tierBackends } from "../../support/tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { LockCrew } from "../../support/lock_crew.ts";
 import { every } from "../../support/short_schedule.ts";
@@ -96,7 +96,7 @@ class CronHost {
   }
 }
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     let backend: RunningBackend;
     let crew: LockCrew;

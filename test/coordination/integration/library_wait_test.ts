@@ -13,8 +13,8 @@ import {
   waitGate,
   watchLeader,
 } from "../../../src/library/baton.ts";
-import { describeBackend, keeper, zooKeeper } from "../../support/backends.ts";
-import { tierRows } from "../../support/tier.ts";
+import { describeBackend } from "../../support/backends.ts";
+import { tierBackends } from "../../support/tier.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
 import { failureCode } from "../../support/failure_code.ts";
 import { observedBackend } from "../../support/observed_backend.ts";
@@ -36,7 +36,7 @@ const calls: Readonly<Record<string, (session: Session) => Promise<unknown>>> = 
   listLocks: (session) => listLocks({ session, wait }),
 };
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     const rig = observedBackend(kind);
     let proxy: ChaosProxy;

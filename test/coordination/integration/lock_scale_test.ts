@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { coordinationFolderPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
-import { describeBackend, keeper, type RunningBackend, type ServerNode, zooKeeper } from "../../support/backends.ts";
-import { tierRows } from "../../support/tier.ts";
+import { describeBackend, type RunningBackend, type ServerNode } from "../../support/backends.ts";
+import { tierBackends } from "../../support/tier.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
 import { dose } from "../../support/dose.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -11,7 +11,7 @@ import { LockCrew } from "../../support/lock_crew.ts";
 const waiters = dose({ gate: 200, full: 1000 });
 const containerCheckMs = 500;
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     let backend: RunningBackend;
     beforeAll(async () => void (backend = await kind.start({ containerCheckMs })), 40_000);

@@ -20,8 +20,8 @@ import { Schedule } from "../../../src/base/schedule/schedule.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { describeBackend, keeper, type RunningBackend, zooKeeper } from "../../support/backends.ts";
-import { tierRows } from "../../support/tier.ts";
+import { describeBackend, type RunningBackend } from "../../support/backends.ts";
+import { tierBackends } from "../../support/tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { every, ticksBetween } from "../../support/short_schedule.ts";
 import { LockCrew } from "../../support/lock_crew.ts";
@@ -92,7 +92,7 @@ class TickCrew extends LockCrew {
   }
 }
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     let backend: RunningBackend;
     beforeAll(async () => void (backend = await kind.start()), 40_000);

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { parseAnnouncement, setServerDraining } from "../../../src/pubsub/ownership/announcements.ts";
 import { bodyBytesMax, headerBytesMax } from "../../../src/pubsub/wire/message_limits.ts";
-import { describeBackend, keeper, type RunningBackend, zooKeeper } from "../../support/backends.ts";
-import { tierRows } from "../../support/tier.ts";
+import { describeBackend, type RunningBackend } from "../../support/backends.ts";
+import { tierBackends } from "../../support/tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import type { ProxyClient } from "../../support/proxy_client.ts";
 import type { ServerObject } from "../../support/pubsub_nodes.ts";
@@ -36,7 +36,7 @@ async function drain(client: ProxyClient, topic: string, sender = "alice"): Prom
 
 const numbered = (count: number, sender = "bob") => Array.from({ length: count }, (_, n) => `${sender} ${n}`);
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     let backend: RunningBackend;
     beforeAll(async () => void (backend = await kind.start()), 60_000);

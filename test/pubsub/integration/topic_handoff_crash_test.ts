@@ -3,11 +3,11 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
-import { describeBackend, keeper, type RunningBackend, zooKeeper } from "../../support/backends.ts";
+import { describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { CrashPoint } from "../../support/crash_point.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type CrewServer, OwnershipCrew } from "../../support/ownership_crew.ts";
-import { tierRows } from "../../support/tier.ts";
+import { tierBackends } from "../../support/tier.ts";
 
 setDefaultTimeout(60_000);
 
@@ -17,7 +17,7 @@ type Fault = typeof faults[number];
 /** Rounds at a time. */
 const roundsAtOnce = 6;
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     let backend: RunningBackend;
     beforeAll(async () => void (backend = await kind.start()), 60_000);

@@ -5,8 +5,8 @@ import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts
 import { forgetServer } from "../../../src/pubsub/ownership/forget_server.ts";
 import { readTopicList } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
-import { describeBackend, keeper, type RunningBackend, type ServerNode, zooKeeper } from "../../support/backends.ts";
-import { tierRows } from "../../support/tier.ts";
+import { describeBackend, type RunningBackend, type ServerNode } from "../../support/backends.ts";
+import { tierBackends } from "../../support/tier.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
 import { CrashPoint } from "../../support/crash_point.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -14,7 +14,7 @@ import { type CrewServer, OwnershipCrew } from "../../support/ownership_crew.ts"
 
 setDefaultTimeout(60_000);
 
-for (const kind of tierRows({ everyday: [keeper], nightly: [zooKeeper] })) {
+for (const kind of tierBackends) {
   describeBackend(kind, () => {
     let backend: RunningBackend;
     beforeAll(async () => void (backend = await kind.start()), 60_000);
