@@ -84,7 +84,7 @@ async function taskStarts(): Promise<Outcome> {
 }
 
 const sources = read("commands", "src", "test", "scripts").filter((file) => /\.tsx?$/.test(file.path));
-const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].filter((name) => existsSync(name));
+const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].filter((name) => existsSync(name));
 const texts = [...sources, ...read("docs"), ...pages.map((path) => ({ path, text: readFileSync(path, "utf8") }))];
 
 const shellScripts = read("scripts").filter(({ path, text }) => path.endsWith(".sh") || text.startsWith("#!/bin/sh"));
