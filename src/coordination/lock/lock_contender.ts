@@ -272,8 +272,8 @@ export class LockQueueContender {
     this.#isBusy = position.kind !== "gone" && position.kind !== "granted" && position.kind !== "eligible";
     switch (position.kind) {
       case "gone":
-        // Another server of the ensemble may still have the node that this server lacks. The node would stay in front
-        // of all others.
+        // This server does not have the node, but another server of the ensemble may. There it would block all
+        // contenders behind it.
         if (this.#node !== null) await deleteNodeIfThere(this.#zk, `${this.#options.path.queue}/${this.#node}`);
         return { do: "contend" };
       case "granted": {

@@ -29,7 +29,7 @@ export interface UncontendedLockOptions {
   readonly acl: Acl[];
   readonly clock: Clock;
   readonly kind: string;
-  /** As in ZooKeeperLeaseOptions. */
+  /** See `watchDelayMs` of ZooKeeperLeaseOptions. */
   readonly watchDelayMs?: number;
   readonly bundled?: RequestsWithLockGrant;
 }

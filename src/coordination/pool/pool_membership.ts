@@ -75,8 +75,8 @@ export class PoolMembership {
     }
     // If this release fails, the lease ends with the session.
     if (lease.status === "fulfilled") await lease.value.release().catch(() => {});
-    // Different settings are a more specific reason than a busy component. For an ended session or a timeout, the error
-    // of the lock is more specific.
+    // The error that says more is thrown. Different settings say more than a busy component. If the session has ended
+    // or the time is up, the error of the lock says more.
     const usesLockError = this.#zk.session.ended.aborted || entered.reason === signal.reason;
     throw lease.status === "rejected" && usesLockError ? lease.reason : entered.reason;
   }
