@@ -5,7 +5,11 @@
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
 import { LeaseNoteFile } from "../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/base/process/libc.ts";
-import { superviseChild, type SuperviseOptions } from "../../src/base/process/supervise/supervise_child.ts";
+import {
+  prepareForCommand,
+  superviseChild,
+  type SuperviseOptions,
+} from "../../src/base/process/supervise/supervise_child.ts";
 import type { CommandGuard } from "../../src/base/process/guard/guard.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
 import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
@@ -82,6 +86,7 @@ export async function runLockedJob(
       zk = session;
       deps.guard.setSession(encodeSessionHandle(place.connect, session.session));
     };
+    const supervised = toSuperviseOptions(options, io, deps);
     const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened });
     limit.cancel();
     notices = taken.notices;
@@ -91,7 +96,7 @@ export async function runLockedJob(
     using note = LeaseNoteFile.open(lease, { clock: deps.clock, libc: await loadLibc() });
     guarded = true; // from now on, supervision ends the guard process
     const outcome = await deps.supervise({
-      ...toSuperviseOptions(options, io, deps),
+      ...supervised,
       lease,
       guard: deps.guard,
       leavesRunning: values.leaveRunning,
@@ -147,7 +152,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
     try {
       const context = { io, clock, signal: limit, acl: place.connect.acl, startMs };
       const taking = deps.takeLocks(zk, options, context);
-      setImmediate(() => void loadLibc()); // uses the time in which the servers work
+      setImmediate(() => prepareForCommand(options.command)); // uses the time in which the servers work
       return await taking;
     } catch (thrown) {
       if (waitMs === 0 || limit.aborted || !isSessionEndError(zk.session.ended.reason)) throw thrown;

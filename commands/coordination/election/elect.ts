@@ -40,7 +40,7 @@ import { defineCommand, oneNameCommandSyntax } from "../../command.ts";
 import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
 import { shellHealthCheck, watchCommandHealth } from "../../../src/base/process/supervise/health_watch.ts";
 import { describeHookFailure, runLeadershipHook } from "../../../src/base/process/supervise/run_hook.ts";
-import { superviseChild } from "../../../src/base/process/supervise/supervise_child.ts";
+import { prepareForCommand, superviseChild } from "../../../src/base/process/supervise/supervise_child.ts";
 import { jobCookieEnvironment, jobCookieVariable } from "../../../src/base/process/proc/process_table.ts";
 import { ResignableLease } from "../../../src/base/process/resignable_lease.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
@@ -191,7 +191,7 @@ class ElectionRun {
             clock,
           })
           : null;
-        const leadership = await campaign(zk, name, {
+        const standing = campaign(zk, name, {
           value,
           clock,
           signal: stop,
@@ -202,6 +202,8 @@ class ElectionRun {
           ...progress.options,
           ...(acl === undefined ? {} : { acl }),
         });
+        prepareForCommand(this.#options.command);
+        const leadership = await standing;
         return { leadership, recorded: recorder?.begin(leadership) ?? null };
       } catch (thrown) {
         if (stop.aborted || !isSessionEndError(zk.session.ended.reason)) throw thrown;

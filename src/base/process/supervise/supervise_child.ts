@@ -21,6 +21,7 @@ import {
 } from "../proc/process_table.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
 import type { JobTable, JobTableEntry } from "../proc/job_table.ts";
+import { resolveCommand } from "../spawn/resolve_command.ts";
 import { raiseLimitForDescriptors } from "../spawn/shell_start.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import {
@@ -178,6 +179,15 @@ export class PreparedChild {
     reportEndToGuard(guard, this.#cookie, { ending, isBesideOthers: beside !== undefined, keepsGuard });
     return { ...ending, pid, heldMs: clock.now() - this.#grantedAtMs };
   }
+}
+
+/**
+ * Does what the start of a command needs and its lease does not change, while the caller waits for the lease: loads
+ * libc and finds the command's file. The start only checks that the file is still there.
+ */
+export function prepareForCommand([name]: readonly string[]): void {
+  void loadLibc();
+  if (name !== undefined) resolveCommand(name, process.env["PATH"]);
 }
 
 export function guardForCommand(guard: CommandGuard, cookie: string): ChildRunOptions["guard"] {
