@@ -18,7 +18,8 @@ export class ObserverProcess implements Disposable {
   readonly #sections = new Map<string, Section>();
   readonly #asked = new Map<number, { resolve: (nowMs: number) => void; reject: (error: Error) => void }>();
   #nextId = 0;
-  #ended = false;
+  /** Why it says nothing more; null while it runs. */
+  #end: Error | null = null;
   /** Of the observer's looks, in milliseconds: what is shorter may have gone unseen. */
   longestGapMs = 0;
 
@@ -27,10 +28,9 @@ export class ObserverProcess implements Disposable {
       stdio: ["pipe", "pipe", "inherit"],
       detached: true, // an interrupt of the harness must not blind it first
     });
-    this.#child.on("exit", () => {
-      this.#ended = true;
-      for (const { reject } of this.#asked.values()) reject(new Error("The observer has ended"));
-    });
+    this.#child.on("exit", (code, signal) => this.#ended(`with ${signal ?? code}`));
+    this.#child.on("error", (error) => this.#ended(`before it began: ${error.message}`));
+    this.#child.stdin?.on("error", () => {}); // its end says more
     if (this.#child.stdout === null) throw new Error("The observer has no stdout");
     createInterface({ input: this.#child.stdout }).on("line", (line) => {
       const report = JSON.parse(line) as ObserverReport;
@@ -56,7 +56,7 @@ export class ObserverProcess implements Disposable {
    * What is known of a section; null while it has not begun. Throws when the observer is gone: its silence is no proof.
    */
   section(group: string, name: string): Section | null {
-    if (this.#ended) throw new Error("The observer has ended");
+    if (this.#end !== null) throw this.#end;
     return this.#sections.get(`${group}/${name}`) ?? null;
   }
 
@@ -64,7 +64,7 @@ export class ObserverProcess implements Disposable {
   now(): Promise<number> {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
-      if (this.#ended) return reject(new Error("The observer has ended"));
+      if (this.#end !== null) return reject(this.#end);
       this.#asked.set(id, { resolve, reject });
       this.#order({ kind: "now", id });
     });
@@ -77,6 +77,12 @@ export class ObserverProcess implements Disposable {
 
   [Symbol.dispose](): void {
     this.#child.stdin?.end();
+  }
+
+  #ended(how: string): void {
+    this.#end ??= new Error(`The observer has ended ${how}; what it wrote to stderr is above`);
+    for (const { reject } of this.#asked.values()) reject(this.#end);
+    this.#asked.clear();
   }
 
   #order(order: ObserverOrder): void {

@@ -3,7 +3,10 @@ import { spawnSync } from "node:child_process";
 import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
+import { eventually } from "../../../support/eventually.ts";
 import { Observer, overlapMs, type Section } from "./observer.ts";
+import { ObserverProcess } from "./observer_process.ts";
 
 const folders: string[] = [];
 afterEach(() => {
@@ -80,4 +83,14 @@ test("remembers how long it did not look at an open section", () => {
   for (const nowMs of [90, 91, 95, 96]) observer.look(nowMs);
   expect(observer.longestGapMs).toBe(4);
   closeSync(a);
+});
+
+test("an observer that was killed says so to whoever waits for it, and afterwards", async () => {
+  using observer = new ObserverProcess();
+  await observer.now();
+  process.kill(observer.pid, "SIGKILL");
+  await eventually(() => observer.now().then(() => false, () => true));
+  const killed = "The observer has ended with SIGKILL";
+  await expect(observer.now()).rejects.toThrow(killed);
+  expect(() => observer.section("group", "a")).toThrow(killed);
 });
