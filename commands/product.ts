@@ -7,7 +7,7 @@ import type { Setting, SettingTable, SettingValues } from "../src/base/config/se
 import type { DatabaseAddress } from "../src/base/postgres/database_address.ts";
 import type { ExitCode } from "../src/base/exit_codes.ts";
 import type { PrimaryConnection } from "../src/base/postgres/primary_connection.ts";
-import type { DoctorFinding } from "../src/base/rows/finding.ts";
+import type { Finding, JudgeRows } from "../src/base/rows/finding.ts";
 import type { CoordinationObjectDetails, CoordinationObjectKind } from "../src/base/rows/object_row.ts";
 import type { MetricsProcessKind } from "../src/base/rows/process_row.ts";
 import type { RowChanges, RowKind, RowSnapshot } from "../src/base/rows/row_kinds.ts";
@@ -90,14 +90,14 @@ export interface ProductDoctor<S extends SettingTable = SettingTable> {
   /** Returns the databases that the settings name. Throws USAGE or CONFIG for invalid settings. */
   databases?(values: SettingValues<S>, sources: ConfigSources): readonly CheckedDatabase[];
   /** Checks a database, which may belong to another product. */
-  inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly DoctorFinding[]>;
+  inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly Finding[]>;
 }
 
 export type InspectProductNodes = (zk: ZooKeeper, place: CoordinationServers) => Promise<NodeInspection>;
 
 export interface NodeInspection {
   readonly counts: { readonly locks?: number; readonly elections?: number };
-  readonly findings: readonly DoctorFinding[];
+  readonly findings: readonly Finding[];
 }
 
 export interface CheckedDatabase {
@@ -121,6 +121,8 @@ export interface ProductView<S extends SettingTable = SettingTable, P extends Se
   metricsAddresses(values: SettingValues<S>): readonly (string | undefined)[];
   /** Opens the source of the rows. Rejects with USAGE or CONFIG. */
   open(call: ProductViewCall<S>): Promise<RowSource>;
+  /** Decides what is wrong with the rows. */
+  readonly judge: JudgeRows;
   /** Returns the requests of the page that the product answers. `source` is the result of `open`. */
   page?(call: ProductViewCall<S & P>, source: RowSource): Promise<UiPageRequests>;
   metrics?(options: ProductMetricsOptions): Promise<(zk: ZooKeeper) => Promise<Metric[]>>;

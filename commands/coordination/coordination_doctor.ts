@@ -2,7 +2,7 @@
 import { flagSetting, type SettingTable } from "../../src/base/config/setting.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import type { DoctorFinding } from "../../src/base/rows/finding.ts";
+import { type Finding, makeFinding } from "../../src/base/rows/finding.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { diagnoseLockQueues } from "../../src/coordination/admin/diagnose.ts";
 import { diagnoseInteropLocks } from "../../src/coordination/admin/list_interop.ts";
@@ -45,21 +45,26 @@ export const coordinationDoctor = defineDoctor({
   },
 });
 
-function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boolean): DoctorFinding[] {
+function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boolean): Finding[] {
   if (grantedMs < sessionTimeoutMsMin) {
     const what = `the servers grant a session timeout of ${formatDuration(grantedMs)}, but a lock needs at least ` +
       `${formatDuration(sessionTimeoutMsMin)}: baton lock fails (78)`;
-    return [{ kind: "problem", where: "session", what }];
+    const action = "let the servers grant more: maxSessionTimeout";
+    return [makeFinding("session-timeout-too-short", { where: "session", what, action })];
   }
   const warning = longSessionTimeoutWarning({ askedMs, grantedMs, isStandalone });
   if (warning === null) return [];
-  return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
+  const what = warning.replace(/^baton: /, "").trimEnd();
+  return [
+    makeFinding("session-timeout", { where: "session", what, action: "set --session-timeout as the servers do" }),
+  ];
 }
 
-function resumeFindings({ session }: ZooKeeper): DoctorFinding[] {
+function resumeFindings({ session }: ZooKeeper): Finding[] {
   if (isSessionResumable(session)) return [];
   const what =
     "the servers cannot resume a session, as ClickHouse Keeper (issue 116690): a lock is lost with the connection, " +
     "the command is stopped, and the lock is free when the session has expired";
-  return [{ kind: "warning", where: "session", what }];
+  const action = "use ZooKeeper or baton keeper";
+  return [makeFinding("session-not-resumable", { where: "session", what, action })];
 }

@@ -1,5 +1,6 @@
 /** Schemas of the JSON of `baton doctor`, `config show`, `keeper verify`, `pubsub keygen` and `version`. */
 import * as z from "zod";
+import { findingIds } from "../../src/base/rows/finding.ts";
 import { countShape, longNumberTextShape, objectVersionShape } from "./common_shapes.ts";
 
 export const doctorJsonShape = z.strictObject({
@@ -9,11 +10,13 @@ export const doctorJsonShape = z.strictObject({
   locks: countShape.describe("number of locks that were checked"),
   elections: countShape,
   findings: z.array(z.strictObject({
-    kind: z.enum(["warning", "problem"]).describe(
+    id: z.enum(findingIds).describe("identifier, as --ignore takes it"),
+    severity: z.enum(["warning", "problem"]).describe(
       "warning: works now, but may fail later; problem: does not work correctly",
     ),
     where: z.string(),
     what: z.string().describe("text for people; it may change"),
+    action: z.string().describe("what mends it: a command or an instruction for people; it may change"),
   })),
 });
 export type DoctorJson = z.infer<typeof doctorJsonShape>;

@@ -1,5 +1,5 @@
 /** Finds problems of a database for `baton doctor`. */
-import type { DoctorFinding } from "../../src/base/rows/finding.ts";
+import { type Finding, makeFinding } from "../../src/base/rows/finding.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { judgeDatabaseSafety, readDatabaseSafetyFacts } from "../../src/base/postgres/database_checks.ts";
 import { requireSharedStore } from "../../src/base/postgres/database_schema.ts";
@@ -17,8 +17,8 @@ const clockDifferenceMsMax = 2000;
 /** Connects to a database and returns its problems. `inspect` is the check of the products. */
 export async function findDatabaseProblems(
   database: CheckedDatabase,
-  inspect: (connection: PrimaryConnection) => Promise<readonly DoctorFinding[]>,
-): Promise<DoctorFinding[]> {
+  inspect: (connection: PrimaryConnection) => Promise<readonly Finding[]>,
+): Promise<Finding[]> {
   const { where, address, requiresSync } = database;
   let connection: Awaited<ReturnType<typeof connectToPrimary>>;
   try {
@@ -30,16 +30,18 @@ export async function findDatabaseProblems(
     const startMs = Date.now();
     const facts = await readDatabaseSafetyFacts(connection);
     const endMs = Date.now();
-    const findings = judgeDatabaseSafety(facts, { requiresSync }).map(({ severity, sentence }): DoctorFinding => ({
-      kind: severity === "refused" ? "problem" : "warning",
-      where,
-      what: sentence,
-    }));
+    const findings = judgeDatabaseSafety(facts, { requiresSync }).map(({ severity, sentence }) =>
+      makeFinding(severity === "refused" ? "database-unsafe" : "database-setting", {
+        where,
+        what: sentence,
+        action: "change it in the database",
+      })
+    );
     const aheadMs = facts.nowMs < startMs ? facts.nowMs - startMs : Math.max(0, facts.nowMs - endMs);
     if (Math.abs(aheadMs) > clockDifferenceMsMax) {
       const way = aheadMs > 0 ? "ahead of" : "behind";
       const what = `the clock of the database is ${formatDuration(Math.abs(aheadMs))} ${way} the clock of this machine`;
-      findings.push({ kind: "warning", where, what });
+      findings.push(makeFinding("database-clock", { where, what, action: "synchronize both clocks with NTP" }));
     }
     await requireSharedStore(connection, address).catch((error) => findings.push(problem(where, error)));
     findings.push(...await inspect(connection));
@@ -51,7 +53,7 @@ export async function findDatabaseProblems(
   }
 }
 
-function problem(where: string, error: unknown): DoctorFinding {
+function problem(where: string, error: unknown): Finding {
   if (!(error instanceof BatonError)) throw error;
-  return { kind: "problem", where, what: error.message };
+  return makeFinding("database-unreadable", { where, what: error.message, action: "check its address and its state" });
 }

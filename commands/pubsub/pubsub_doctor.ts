@@ -3,7 +3,7 @@ import { type Setting, type SettingTable } from "../../src/base/config/setting.t
 import { insertSchemaName } from "../../src/base/postgres/database_schema.ts";
 import type { PostgresRow, PrimaryConnection } from "../../src/base/postgres/primary_connection.ts";
 import { StatementError } from "../../src/base/postgres/statement_error.ts";
-import type { DoctorFinding } from "../../src/base/rows/finding.ts";
+import { type Finding, makeFinding } from "../../src/base/rows/finding.ts";
 import { pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { topicsWithPossibleLossSql } from "../../src/pubsub/store/postgres/postgres_tables.ts";
 import { type CheckedDatabase, defineDoctor } from "../product.ts";
@@ -41,7 +41,7 @@ export const pubsubDoctor = defineDoctor({
 async function lossFindings(
   connection: PrimaryConnection,
   { address, where }: CheckedDatabase,
-): Promise<DoctorFinding[]> {
+): Promise<Finding[]> {
   const read = async (name: string, text: string) => {
     try {
       return await connection.run({ name, text: insertSchemaName(text, address.schema) }, []);
@@ -63,20 +63,21 @@ async function lossFindings(
     ORDER BY l.at DESC LIMIT ${lossesMax}`,
   );
   const topic = ({ name }: PostgresRow) => JSON.stringify(String(name));
-  const findings: DoctorFinding[] = losses.map((row) => {
+  const findings: Finding[] = losses.map((row) => {
     const loss = row["certain"] === true ? "has lost" : "may have lost";
     const what = `topic ${topic(row)} ${loss} messages after message ${
       row["last"]
     }, in a fail-over of the database found at ${row["at"]}`;
-    return { kind: "warning", where, what };
+    return makeFinding("topic-losses", { where, what, action: "check what its subscribers missed" });
   });
   const [suspect] = suspects;
   if (suspect !== undefined) {
     const more = Number(suspect["total"]) - suspects.length;
     const names = suspects.map(topic).join(", ") + (more > 0 ? ` and ${more} more` : "");
     const what = "topics that may have lost messages in a fail-over of the database, and were not opened since: " +
-      `${names}; with --on-loss stop they are not served until: baton pubsub server restore --store URL --accept-loss`;
-    findings.push({ kind: "warning", where, what });
+      `${names}; with --on-loss stop they are not served`;
+    const action = "baton pubsub server restore --store URL --accept-loss";
+    findings.push(makeFinding("topic-losses", { where, what, action }));
   }
   return findings;
 }

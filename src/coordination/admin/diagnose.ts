@@ -1,7 +1,8 @@
 /** Checks all locks and elections below a root node and reports problems. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
-import type { DoctorFinding } from "../../base/rows/finding.ts";
+import { type Finding, type FindingId, makeFinding } from "../../base/rows/finding.ts";
+import { acquireMsMax, releaseMsMax } from "../../base/rows/row_findings.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { type HolderNodeInfo, nameOfHolder, parseHolderNodeInfo } from "../nodes/holder_info.ts";
@@ -14,6 +15,7 @@ import { contenderComesBefore, isCompatibleLockMode } from "../lock/queue_positi
 /** A lock or an election as it was read. */
 export interface LockSnapshot {
   readonly where: string;
+  readonly isElection: boolean;
   readonly path: string;
   readonly data: Uint8Array;
   readonly children: readonly string[];
@@ -32,19 +34,12 @@ export interface LockNodeSnapshot {
 export interface LockQueueDiagnosis {
   readonly locks: number;
   readonly elections: number;
-  readonly findings: readonly DoctorFinding[];
+  readonly findings: readonly Finding[];
 }
 
 /** Last value of the server's counter. All later contenders get this number, so their order of arrival is lost. */
 export const lockQueueSequenceMax = 2 ** 31 - 1;
 export const lockQueueSequenceWarning = lockQueueSequenceMax - 100_000_000;
-/**
- * Maximum time, in milliseconds, in which the first waiter acquires a free lock. It is long because the clocks of two
- * machines are compared.
- */
-const idleMsMax = 30_000;
-/** Maximum time, in milliseconds, in which a holder releases the lock after a request. */
-const askedMsMax = 60_000;
 const batchSize = 200;
 
 export async function diagnoseLockQueues(
@@ -62,18 +57,21 @@ async function diagnoseFolder(
   zk: ZooKeeper,
   folder: string,
   { called, nowMs }: { readonly called: string; readonly nowMs: number },
-): Promise<{ count: number; findings: DoctorFinding[] }> {
+): Promise<{ count: number; findings: Finding[] }> {
   const names = [...await readChildNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const where = `${called} ${JSON.stringify(decodeLockName(name))}`;
-    const lock = await readSnapshot(zk, `${folder}/${name}`, where);
-    return lock === null ? [] : diagnoseLock(lock, nowMs);
+    const lock = await readSnapshot(zk, `${folder}/${name}`);
+    return lock === null ? [] : diagnoseLock({ ...lock, where, isElection: called === "election" }, nowMs);
   });
   return { count: names.length, findings: findings.flat() };
 }
 
 /** Returns null if the lock no longer exists. */
-async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise<LockSnapshot | null> {
+async function readSnapshot(
+  zk: ZooKeeper,
+  path: string,
+): Promise<Omit<LockSnapshot, "where" | "isElection"> | null> {
   const [lock, list, queue, holders] = await Promise.all([
     nullIfNoNode(zk.getData(path)),
     nullIfNoNode(zk.getChildren(path)),
@@ -92,7 +90,6 @@ async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise
     nodes(`${path}/q`, queue?.children ?? []),
   ]);
   return {
-    where,
     path,
     data: lock.data,
     children: list.children,
@@ -103,24 +100,25 @@ async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise
 }
 
 /** Returns the findings for one lock. `nowMs` is in Unix milliseconds. Pure. */
-export function diagnoseLock(lock: LockSnapshot, nowMs: number): DoctorFinding[] {
+export function diagnoseLock(lock: LockSnapshot, nowMs: number): Finding[] {
   const { where } = lock;
-  const findings: DoctorFinding[] = [];
-  const addFinding = (kind: DoctorFinding["kind"], what: string) =>
-    findings.push({ kind, where, what: printable(what) });
+  const findings: Finding[] = [];
+  const addFinding: AddFinding = (id, what, action) =>
+    findings.push(makeFinding(id, { where, what: printable(what), action: printable(action) }));
   let limit: number | null = null;
   try {
     limit = parseLockState(lock.data, lock.path).limit;
   } catch (thrown) {
-    addFinding("problem", errorMessage(thrown));
+    addFinding("object-unreadable", errorMessage(thrown), "use one version of baton, and no other program, here");
     return findings;
   }
   for (const name of lock.children) {
     if (name !== "q" && name !== "h") {
       addFinding(
-        "problem",
+        "node-foreign",
         `"${lock.path}/${name}" is not baton's node: another program uses the same path, ` +
           "and the two do not exclude each other",
+        "give one of the two another path: --root",
       );
     }
   }
@@ -129,8 +127,9 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): DoctorFinding[]
   const permits = lock.holders.filter(({ name }) => parseHolderNode(name)?.mode === "permit").length;
   if (limit !== null && permits > limit) {
     addFinding(
-      "warning",
+      "lock-over-limit",
       `${permits} processes hold a permit, but the limit is ${limit}: it was lowered, and applies as they finish`,
+      "wait until they finish",
     );
   }
   checkHolders(lock, nowMs, addFinding);
@@ -138,23 +137,32 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): DoctorFinding[]
   return findings;
 }
 
-type AddFinding = (kind: DoctorFinding["kind"], what: string) => void;
+type AddFinding = (id: FindingId, what: string, action: string) => void;
 
 function checkNodes({ path, holders, queue }: LockSnapshot, addFinding: AddFinding): void {
   for (const { name, isEphemeral } of holders) {
     if (parseHolderNode(name) === null) {
-      addFinding("problem", `"${path}/h/${name}" is no holder that baton knows: all contenders wait for it`);
+      addFinding(
+        "node-foreign",
+        `"${path}/h/${name}" is no holder that baton knows: all contenders wait for it`,
+        "stop the program that created it, and delete it",
+      );
     } else if (!isEphemeral) {
-      addFinding("problem", `holder "${path}/h/${name}" belongs to no session and stays forever: delete it`);
+      addFinding(
+        "node-without-session",
+        `holder "${path}/h/${name}" belongs to no session and stays forever`,
+        "delete it",
+      );
     }
   }
   for (const { name, isEphemeral } of queue) {
     if (parseContenderNode(name) === null) {
-      addFinding("warning", `"${path}/q/${name}" is no contender that baton knows, and is ignored`);
+      addFinding("node-unknown", `"${path}/q/${name}" is no contender that baton knows, and is ignored`, "delete it");
     } else if (!isEphemeral) {
       addFinding(
-        "problem",
-        `"${path}/q/${name}" belongs to no session, so that later contenders wait forever: delete it`,
+        "node-without-session",
+        `"${path}/q/${name}" belongs to no session, so that later contenders wait forever`,
+        "delete it",
       );
     }
   }
@@ -166,24 +174,25 @@ function checkCounter({ queue, sequence }: LockSnapshot, addFinding: AddFinding)
   const where = last >= lockQueueSequenceMax
     ? `its counter has reached its end, ${lockQueueSequenceMax}:`
     : `its counter is at ${last}, and at ${lockQueueSequenceMax}`;
-  addFinding("warning", `${where} the order of arrival is lost; delete its node when it is not in use`);
+  addFinding("lock-counter-ends", `${where} the order of arrival is lost`, "delete its node when it is not in use");
 }
 
 function checkHolders({ holders }: LockSnapshot, nowMs: number, addFinding: AddFinding): void {
   for (const { info } of holders) {
     const { revoke, sinceMs } = info;
-    if (revoke === null || sinceMs === 0 || nowMs - sinceMs < askedMsMax) continue;
+    if (revoke === null || sinceMs === 0 || nowMs - sinceMs < releaseMsMax) continue;
     const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
     addFinding(
-      "warning",
+      "holder-asked-to-release",
       `${nameOfHolder(info)} was asked to release it${by} and still holds it: its command may ignore the stop signal`,
+      `stop its command, or use baton break --force`,
     );
   }
 }
 
 /** Reports the first waiter if it has not acquired a free lock in time. */
 function checkFirstWaiter(
-  { holders, queue }: LockSnapshot,
+  { holders, queue, isElection }: LockSnapshot,
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
   addFinding: AddFinding,
 ): void {
@@ -195,11 +204,12 @@ function checkFirstWaiter(
   const [first] = contenders;
   if (first === undefined || first.info.sinceMs === 0) return;
   const waitedMs = nowMs - first.info.sinceMs;
-  if (waitedMs < idleMsMax || !isCompatibleLockMode(first.node.mode, holders.map(({ name }) => name), limit)) return;
+  if (waitedMs < acquireMsMax || !isCompatibleLockMode(first.node.mode, holders.map(({ name }) => name), limit)) return;
   const waited = formatDuration(waitedMs);
   addFinding(
-    "problem",
+    isElection ? "election-without-leader" : "lock-not-taken",
     `${nameOfHolder(first.info)} has waited for ${waited} and does not acquire it, although it is free: ` +
-      "its session is alive, but it does not act, and blocks the others: stop it",
+      "its session is alive, but it does not act, and blocks the others",
+    "stop that process",
   );
 }

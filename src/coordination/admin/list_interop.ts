@@ -13,7 +13,7 @@ import {
 } from "../nodes/interop_node_names.ts";
 import { interopQueueHolders, knownInteropContenders } from "../interop/interop_queue_position.ts";
 import { printable } from "../../base/support/text.ts";
-import type { DoctorFinding } from "../../base/rows/finding.ts";
+import { type Finding, type FindingId, makeFinding } from "../../base/rows/finding.ts";
 import { type LockQueueDiagnosis, lockQueueSequenceMax, lockQueueSequenceWarning } from "./diagnose.ts";
 
 const batchSize = 200;
@@ -109,10 +109,11 @@ async function readSnapshot(
 }
 
 /** Returns the findings for one lock. Pure. */
-export function diagnoseInteropLock({ path, recipe, children, sequence }: InteropLockSnapshot): DoctorFinding[] {
-  const findings: DoctorFinding[] = [];
-  const addFinding = (kind: DoctorFinding["kind"], what: string) =>
-    findings.push({ kind, where: `lock ${JSON.stringify(path)}`, what: printable(what) });
+export function diagnoseInteropLock({ path, recipe, children, sequence }: InteropLockSnapshot): Finding[] {
+  const findings: Finding[] = [];
+  const where = `lock ${JSON.stringify(path)}`;
+  const addFinding = (id: FindingId, what: string, action: string) =>
+    findings.push(makeFinding(id, { where, what: printable(what), action }));
   let last = sequence;
   for (const { name, isEphemeral } of children) {
     const node = parseInteropNode(recipe, name);
@@ -120,19 +121,26 @@ export function diagnoseInteropLock({ path, recipe, children, sequence }: Intero
     if (node === null) {
       const kind = other === null ? "has no name of this recipe" : `belongs to ${interopNodeNaming(other).title}`;
       addFinding(
-        "problem",
+        "node-foreign",
         `"${name}" ${kind}: it and the contenders of ${interopNodeNaming(recipe).title} do not wait for each other`,
+        "use one recipe for this path",
       );
       continue;
     }
     last = Math.max(last, node.sequence < 0 ? lockQueueSequenceMax : node.sequence);
     if (isEphemeral) continue;
-    addFinding("problem", `"${name}" belongs to no session, so that later contenders wait forever: delete it`);
+    addFinding(
+      "node-without-session",
+      `"${name}" belongs to no session, so that later contenders wait forever`,
+      "delete it",
+    );
   }
-  const result = "two processes may hold it at the same time; delete the node when it is not in use";
-  if (last >= lockQueueSequenceMax) addFinding("problem", `its counter has reached its end: ${result}`);
-  else if (last >= lockQueueSequenceWarning) {
-    addFinding("warning", `its counter is at ${last}: from ${lockQueueSequenceMax} on ${result}`);
+  const result = "two processes may hold it at the same time";
+  const action = "delete its node when it is not in use";
+  if (last >= lockQueueSequenceMax) {
+    addFinding("lock-counter-ended", `its counter has reached its end: ${result}`, action);
+  } else if (last >= lockQueueSequenceWarning) {
+    addFinding("lock-counter-ends", `its counter is at ${last}: from ${lockQueueSequenceMax} on ${result}`, action);
   }
   return findings;
 }

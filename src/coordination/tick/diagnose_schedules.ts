@@ -4,20 +4,12 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
+import { type Finding, makeFinding } from "../../base/rows/finding.ts";
 import { matchesTimeZoneFingerprint } from "../../base/schedule/zone_print.ts";
 import { printable } from "../../base/support/text.ts";
 import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import { parseTickState, type TickState } from "./tick_state.ts";
-
-/** A problem of a schedule that `baton doctor` shows. */
-export interface TickScheduleFinding {
-  /** warning: the schedule works now, but may stop working. problem: the schedule does not work correctly. */
-  readonly kind: "warning" | "problem";
-  readonly where: string;
-  /** A sentence without a full stop. */
-  readonly what: string;
-}
 
 /**
  * How far a schedule may be settled ahead of this machine's clock, in milliseconds. Some difference is normal, because
@@ -29,19 +21,19 @@ const batchSize = 200;
 export async function diagnoseTickSchedules(
   zk: ZooKeeper,
   { root, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
-): Promise<TickScheduleFinding[]> {
+): Promise<Finding[]> {
   const folder = coordinationFolderPath("ticks", root);
   const names = [...await readChildNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const lock = `lock ${JSON.stringify(decodeLockName(name))}`;
-    const hidden: TickScheduleFinding = {
-      kind: "warning",
+    const hidden = makeFinding("schedule-hidden", {
       where: lock,
       what: "an ACL hides a schedule of it from this client, so that it was not checked",
-    };
+      action: "run baton doctor with --auth",
+    });
     const ids = await hiddenIfNoAuth(readChildNames(zk, `${folder}/${name}`));
     if (ids === "hidden") return [hidden];
-    const found = await Promise.all(ids.map(async (id): Promise<TickScheduleFinding[]> => {
+    const found = await Promise.all(ids.map(async (id): Promise<Finding[]> => {
       const path = `${folder}/${name}/${id}`;
       const read = await hiddenIfNoAuth(nullIfNoNode(zk.getData(path)));
       if (read === "hidden") return [hidden];
@@ -50,7 +42,8 @@ export async function diagnoseTickSchedules(
         return diagnoseTickSchedule(lock, parseTickState(read.data, path), nowMs);
       } catch (thrown) {
         if (!(thrown instanceof BatonError)) throw thrown;
-        return [{ kind: "problem", where: lock, what: printable(thrown.message) }];
+        const action = "use one version of baton on all hosts";
+        return [makeFinding("object-unreadable", { where: lock, what: printable(thrown.message), action })];
       }
     }));
     return found.flat();
@@ -66,19 +59,20 @@ export function diagnoseTickSchedule(
   lock: string,
   { schedule, zone, zonePrint, uptoMs }: TickState,
   nowMs: number,
-): TickScheduleFinding[] {
+): Finding[] {
   const where = printable(`schedule "${schedule}" of ${lock}`);
-  const findings: TickScheduleFinding[] = [];
+  const findings: Finding[] = [];
   if (!matchesTimeZoneFingerprint(zone, zonePrint)) {
     const what = `this machine has other rules for the time zone ${zone} than the host that ran the last tick, ` +
-      "so that their ticks may differ: install the same version of the tz database, and of baton, on all hosts";
-    findings.push({ kind: "warning", where, what: printable(what) });
+      "so that their ticks may differ";
+    const action = "install the same version of the tz database, and of baton, on all hosts";
+    findings.push(makeFinding("schedule-time-zone", { where, what: printable(what), action }));
   }
   if (uptoMs > nowMs + aheadMsMax) {
     const upto = new Date(uptoMs).toISOString();
-    const what = `no tick runs until ${upto}, because a clock was ahead when a tick was claimed: check the ` +
-      "clocks of the servers and of this machine, then use baton cron reset NAME";
-    findings.push({ kind: "problem", where, what });
+    const what = `no tick runs until ${upto}, because a clock was ahead when a tick was claimed`;
+    const action = "check the clocks of the servers and of this machine, then use baton cron reset NAME";
+    findings.push(makeFinding("schedule-clock-ahead", { where, what, action }));
   }
   return findings;
 }

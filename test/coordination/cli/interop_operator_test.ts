@@ -120,9 +120,9 @@ for (const kind of backends) {
       expect(found.code).toBe(1);
       const { locks, findings } = JSON.parse(found.stdout) as { locks: number; findings: Record<string, string>[] };
       const lines = findings.filter(({ where }) => where?.startsWith("lock "));
-      expect([locks, lines]).toEqual([2, [
-        { kind: "problem", where: 'lock "/doctor/mixed"', what: expect.stringContaining("belongs to Curator's") },
-        { kind: "problem", where: 'lock "/doctor/well"', what: expect.stringContaining("belongs to no session") },
+      expect([locks, lines]).toMatchObject([2, [
+        { severity: "problem", where: 'lock "/doctor/mixed"', what: expect.stringContaining("belongs to Curator's") },
+        { severity: "problem", where: 'lock "/doctor/well"', what: expect.stringContaining("belongs to no session") },
       ]]);
       await client.delete(left.path, -1);
       const well = await session.run('"$baton" doctor --recipe kazoo /doctor/well --json');

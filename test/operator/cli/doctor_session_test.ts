@@ -30,22 +30,40 @@ for (const kind of backends) {
       const table = await session.run('"$baton" doctor -q');
       expect(table).toMatchObject({ code: 1, stderr: "" });
       expect(table.stdout).toMatch(
-        /^KIND +WHERE +WHAT\nproblem +lock "a" +".*_c_lock-0000\d+" is not baton's node: .*\n$/,
+        /^SEVERITY +ID .*\nproblem +node-foreign +lock "a" +".*_c_lock-0000\d+" is not baton's node: .* --root\n$/,
       );
       const json = await session.run('"$baton" doctor --json -q');
       expect(JSON.parse(json.stdout)).toMatchObject({
         version: 1,
         servers: session.backend.servers,
         session_timeout_ms: 10_000,
-        findings: [{ kind: "problem", where: 'lock "a"' }],
+        findings: [{ id: "node-foreign", severity: "problem", where: 'lock "a"' }],
       });
       await zk.delete(node.path, -1);
     });
 
     test("warns of a session timeout that the servers made longer", async () => {
       const ended = await session.run('"$baton" doctor -q --session-timeout 2s');
-      expect(ended).toMatchObject({ code: 1 });
-      expect(ended.stdout).toMatch(/^KIND.*\n(warning|problem) +session +/);
+      const ids = JSON.parse((await session.run('"$baton" doctor --json --session-timeout 2s')).stdout).findings;
+      expect(ids).toMatchObject([{ id: expect.stringMatching(/^session-timeout/), where: "session" }]);
+      expect(ended.code).toBe(ids[0].severity === "problem" ? 1 : 0);
+      expect(ended.stdout).toMatch(/^SEVERITY.*\n(warning|problem) +session-timeout.* session +/);
+    });
+
+    test("finds failed items and runs, and dead letters, until somebody mends or ignores them", async () => {
+      await session.run('"$baton" pool work --items good,bad --done-ttl 1h -- sh -c \'[ "$BATON_ITEM" = good ]\'');
+      await session.run('"$baton" lock daily --tick "0 0 * * *" --timezone UTC --catch-up 1d -- false');
+      const found = await session.run('"$baton" doctor --json -q');
+      expect(found.code).toBe(1);
+      expect(JSON.parse(found.stdout).findings).toMatchObject([
+        { id: "pool-items-failed", where: 'pool "work"', what: "1 item failed", action: "baton pool status work" },
+        { id: "schedule-failing", where: 'schedule "0 0 * * *" of lock "daily"', action: "baton history daily" },
+      ]);
+      const ignoring = await session.run('"$baton" doctor --ignore pool-items-failed --ignore schedule-failing');
+      expect(ignoring).toMatchObject({ code: 0, stdout: "", stderr: expect.stringContaining("no problems found") });
+      const wrong = await session.run('"$baton" doctor --ignore pool-items-faild');
+      expect(wrong).toMatchObject({ code: 64, stdout: "" });
+      expect(wrong.stderr).toMatch(/"pool-items-faild".*did you mean "pool-items-failed".*schedule-overdue/);
     });
   });
 }

@@ -227,25 +227,29 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
     expect(await run("@pubsub client alice get news", store)).toMatchObject({ stdout: "newer\n", stderr: "" });
     const { findings } = JSON.parse((await run('"$baton" doctor --json', store)).stdout);
     expect(findings).toContainEqual({
-      kind: "warning",
+      id: expect.any(String),
+      severity: "warning",
       where: expect.stringMatching(/^postgres:/),
       what: expect.stringMatching(
         /^topic "news" has lost messages after message 1, in a fail-over of the database found at 20/,
       ),
+      action: expect.any(String),
     });
   });
 
   test("doctor says what the database does not promise, and that it cannot be reached", async () => {
     const { findings } = JSON.parse((await run('"$baton" doctor --json')).stdout);
     expect(findings).toContainEqual({
-      kind: "warning",
+      id: expect.any(String),
+      severity: "warning",
       where: expect.stringMatching(/^postgres:/),
       what: "there is no standby: acknowledged messages are lost with the disk of the database",
+      action: expect.any(String),
     });
     const gone = await run('"$baton" doctor', { BATON_PUBSUB_SERVER_STORE: "postgres://baton@127.0.0.1:9/postgres" });
     expect([gone.code, gone.stdout]).toEqual([
       1,
-      expect.stringMatching(/problem +postgres:\S+ +Cannot connect to the database/),
+      expect.stringMatching(/problem +database-unreadable +postgres:\S+ +Cannot connect to the database/),
     ]);
   });
 });

@@ -130,14 +130,16 @@ describeWithPeer("postgres", "retry-processor with a store in PostgreSQL", () =>
     const doctor = await run('"$baton" doctor --json');
     const { findings } = JSON.parse(doctor.stdout);
     expect(findings).toContainEqual({
-      kind: "warning",
+      id: "database-setting",
+      severity: "warning",
       where: expect.stringMatching(/^postgres:/),
       what: "there is no standby: acknowledged messages are lost with the disk of the database",
+      action: expect.any(String),
     });
     const gone = await run('"$baton" doctor', { BATON_RETRY_STORE: "postgres://baton@127.0.0.1:9/postgres" });
     expect([gone.code, gone.stdout]).toEqual([
       1,
-      expect.stringMatching(/problem +postgres:\S+ +Cannot connect to the database/),
+      expect.stringMatching(/problem +database-unreadable +postgres:\S+ +Cannot connect to the database/),
     ]);
   });
 

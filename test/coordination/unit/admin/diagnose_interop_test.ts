@@ -8,13 +8,13 @@ const lock = (sequence: number, ...names: string[]) => ({
   children: names.map((name) => ({ name, isEphemeral: true })),
   sequence,
 });
-const kindsOf = (found: ReturnType<typeof lock>) => diagnoseInteropLock(found).map(({ kind }) => kind);
+const severitiesOf = (found: ReturnType<typeof lock>) => diagnoseInteropLock(found).map(({ severity }) => severity);
 
 test("a counter that two may hold at once at is told before it is there", () => {
-  expect(kindsOf(lock(7, "x__lock__0000000006"))).toEqual([]);
-  expect(kindsOf(lock(2_100_000_000))).toEqual(["warning"]);
-  expect(kindsOf(lock(2 ** 31 - 1))).toEqual(["problem"]);
-  expect(kindsOf(lock(7, "x__lock__-147483648"))).toEqual(["problem"]);
+  expect(severitiesOf(lock(7, "x__lock__0000000006"))).toEqual([]);
+  expect(severitiesOf(lock(2_100_000_000))).toEqual(["warning"]);
+  expect(severitiesOf(lock(2 ** 31 - 1))).toEqual(["problem"]);
+  expect(severitiesOf(lock(7, "x__lock__-147483648"))).toEqual(["problem"]);
 });
 
 test("names of another recipe, and of none, are told with whose they are", () => {

@@ -25,6 +25,7 @@ const node = (name: string, more: Partial<LockNodeSnapshot["info"]> = {}): LockN
 });
 const lock: LockSnapshot = {
   where: 'lock "x"',
+  isElection: false,
   path: "/baton/locks/x",
   data: formatLockState({ limit: null }),
   children: ["q", "h"],
@@ -33,7 +34,7 @@ const lock: LockSnapshot = {
   sequence: 8,
 };
 const say = (change: Partial<LockSnapshot>) =>
-  diagnoseLock({ ...lock, ...change }, nowMs).map(({ kind, what }) => `${kind}: ${what}`);
+  diagnoseLock({ ...lock, ...change }, nowMs).map(({ severity, what, action }) => `${severity}: ${what}: ${action}`);
 
 test("a lock that is held and waited for gives nothing to say", () => {
   expect(say({})).toEqual([]);
@@ -45,7 +46,7 @@ describe("what is said of", () => {
     [
       "data that another layout wrote",
       { data: new TextEncoder().encode("{}") },
-      /^problem: .*its data has no layout number$/,
+      /^problem: .*its data has no layout number: use one version/,
     ],
     [
       "another program's nodes",
@@ -54,7 +55,7 @@ describe("what is said of", () => {
     ],
     ["a holder that nobody knows", { holders: [node("mine")] }, /^problem: .*\/h\/mine" is no holder/],
     ["a holder without a session", { holders: [{ ...node("x-a"), isEphemeral: false }] }, /^problem: .*stays forever/],
-    ["a contender that nobody knows", { queue: [node("lock-0000000001")] }, /^warning: .*is ignored$/],
+    ["a contender that nobody knows", { queue: [node("lock-0000000001")] }, /^warning: .*is ignored: delete it$/],
     [
       "a contender without a session",
       { queue: [{ ...node("100-x-b-0000000007"), isEphemeral: false }] },

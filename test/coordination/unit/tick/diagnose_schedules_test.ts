@@ -14,7 +14,9 @@ const state = {
   retry: null,
 };
 const say = (change: Partial<typeof state>) =>
-  diagnoseTickSchedule('lock "backup"', { ...state, ...change }, nowMs).map(({ kind, what }) => `${kind}: ${what}`);
+  diagnoseTickSchedule('lock "backup"', { ...state, ...change }, nowMs).map(({ severity, what, action }) =>
+    `${severity}: ${what}: ${action}`
+  );
 
 test("a fingerprint of two years of rules: the same all year, another one for other rules and other years", () => {
   expect(print).toMatch(/^2026:[0-9a-f]{12}$/);

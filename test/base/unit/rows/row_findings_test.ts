@@ -1,0 +1,84 @@
+/** Each finding that is decided from rows: what it takes, and what is not enough. */
+import { describe, expect, test } from "bun:test";
+import type { JudgedRows } from "../../../../src/base/rows/finding.ts";
+import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../../../src/base/rows/object_row.ts";
+import { judgeRows } from "../../../../src/base/rows/row_findings.ts";
+import type { FollowedScheduleRow, RecordedRunRow } from "../../../../src/base/rows/schedule_row.ts";
+import type { StoreRow } from "../../../../src/base/rows/store_row.ts";
+
+const nowMs = Date.UTC(2026, 0, 1, 12);
+const ago = (ms: number) => new Date(nowMs - ms).toISOString();
+const holder = { host: "db1", pid: 7, since: ago(3_600_000), revoke: null, warning: null } as HolderRow;
+const waiter = { ...holder, place: 1 } as unknown as WaiterRow;
+const object = (kind: "lock" | "election", change: Partial<FollowedCoordinationRow>): FollowedCoordinationRow => ({
+  ...{ kind, name: "it's", limit: null, holders: 1, waiters: 0, first_holders: [holder], first_waiters: [] },
+  ...{ problem: null, ...change },
+});
+const run = { result: "done", count: 1, host: "db1", why: null, until: null } as RecordedRunRow;
+const schedule = (change: Partial<FollowedScheduleRow>): FollowedScheduleRow => ({
+  ...{ name: "daily", schedule_id: "1", schedule: "0 0 * * *", time_zone: "UTC", settled_until: ago(1) },
+  ...{ next: new Date(nowMs + 1).toISOString(), overdue: false, running: null, runs: [run], ...change },
+});
+const running = { tick: ago(1000), attempt: 1, host: "db1", pid: 7, began: ago(900), lost: false };
+const none = { count: 0, bytes: 0 };
+const store = (change: Partial<StoreRow>): StoreRow => ({
+  ...{ name: "orders", folder: "/s", paused: false, oldest: null, next: null, processors: 1 },
+  states: { waiting: none, in_flight: none, done: none, dead: none, dropped: none, cancelled: none },
+  ...{ dead_letters: { pending: 0, error: null }, disk: { used_bytes: 1, free_bytes: 1 << 30 }, ...change },
+});
+const free = { holders: 0, waiters: 1, first_holders: [], first_waiters: [waiter] };
+const topic = { topic: "t", epoch: 1, state: "stored", server: "s1" } as const;
+const dead = { ...store({}).states, dead: { count: 2, bytes: 9 } };
+
+describe("rows with a finding", () => {
+  const cases: [id: string, rows: JudgedRows][] = [
+    ["object-unreadable", { lock: [object("lock", { problem: "another layout" })] }],
+    ["holder-not-guarded", { lock: [object("lock", { first_holders: [{ ...holder, warning: "no guard" }] })] }],
+    [
+      "holder-asked-to-release",
+      { lock: [object("lock", { first_holders: [{ ...holder, revoke: { by: "ops", reason: "" } }] })] },
+    ],
+    ["lock-not-taken", { lock: [object("lock", free)] }],
+    ["election-without-leader", { election: [object("election", free)] }],
+    ["pool-items-failed", { pool: [{ name: "p", holders: 0, waiters: 0, done: 1, failed: 1, items: [] }] }],
+    ["schedule-overdue", { schedule: [schedule({ next: ago(120_000) })] }],
+    ["schedule-lost", { schedule: [schedule({ running: { ...running, lost: true } })] }],
+    ["schedule-failing", { schedule: [schedule({ runs: [{ ...run, result: "failed" }] })] }],
+    ["schedule-missed", { schedule: [schedule({ runs: [run, { ...run, result: "missed" }] })] }],
+    ["topics-without-server", { topic: [{ ...topic, there: false, served: false }] }],
+    ["store-unattended", { store: [store({ next: ago(1), processors: 0 })] }],
+    ["dead-letters", { store: [store({ states: dead })] }],
+    ["dead-letters-not-delivered", { store: [store({ dead_letters: { pending: 1, error: "refused" } })] }],
+    ["store-disk-full", { store: [store({ disk: { used_bytes: 1, free_bytes: 1 << 20 } })] }],
+  ];
+  for (const [id, rows] of cases) {
+    test(id, () => {
+      const found = judgeRows(rows, nowMs);
+      expect(found.map((one) => one.id as string)).toEqual([id]);
+      expect(found.every(({ what, action }) => what !== "" && action !== "")).toBe(true);
+    });
+  }
+});
+
+test("rows that are well have no finding", () => {
+  const rows: JudgedRows = {
+    lock: [
+      object("lock", { waiters: 1, first_waiters: [waiter] }),
+      object("lock", { ...free, first_waiters: [{ ...waiter, since: ago(100) }] }),
+    ],
+    pool: [{ name: "p", holders: 1, waiters: 0, done: 1, failed: 0, items: [] }],
+    schedule: [
+      schedule({}),
+      schedule({ runs: [] }),
+      schedule({ runs: [run, { ...run, result: "skipped" }] }),
+      schedule({ runs: [{ ...run, result: "failed" }], running }),
+    ],
+    topic: [{ ...topic, there: true, served: false }],
+    store: [store({}), store({ next: ago(1), processors: 0, paused: true }), store({ next: ago(1), processors: null })],
+  };
+  expect(judgeRows(rows, nowMs)).toEqual([]);
+});
+
+test("the command that mends it can be pasted into a shell", () => {
+  expect(judgeRows({ lock: [object("lock", free)] }, nowMs)[0]?.action).toBe("baton who --kind lock 'it'\\''s'");
+});
