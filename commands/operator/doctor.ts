@@ -11,7 +11,13 @@ import { checkServerReleases } from "../../src/coordination/connect/server_relea
 import { dial } from "../../src/base/sockets/dial.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import { type Finding, findingIds, makeFinding } from "../../src/base/rows/finding.ts";
+import {
+  type Finding,
+  findingIds,
+  findingSeverities,
+  type FindingSeverity,
+  makeFinding,
+} from "../../src/base/rows/finding.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { type Command, type CommandCall, defineCommand } from "../command.ts";
@@ -31,7 +37,8 @@ import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
 
 const ownSettings = {
   ignore: flagSetting("--ignore", listType("id,…"), {
-    help: "leave out the findings with this id; may be repeated",
+    once: true,
+    help: "omit the findings with these ids; may be repeated",
     unset: "all findings",
   }),
   json: toggleSetting("--json", { help: "print one JSON object" }),
@@ -48,21 +55,15 @@ export async function doctorCommandFor(products: readonly Product[]): Promise<Co
     summary: "check the servers, the locks and this machine for problems",
     usage: "[options] | --recipe RECIPE PATH [options]",
     details: [
-      "Checks once and changes nothing. Finds locks that other programs use or that have another layout, nodes in " +
-      "queues that no session owns, waiters that do not acquire a free lock, counters near their end, pools with " +
-      "failed items, schedules that fail, are overdue or were missed, that are settled up to a time in the future or " +
-      "whose time zone has other rules here, topics without a server, message stores without a processor, dead " +
-      "letters, a session timeout that is too short, servers of a release that can lose acknowledged writes, end " +
-      "live sessions or not resume a session, a database of message stores that can lose what it acknowledged, and " +
-      "a system on which baton cannot watch the processes of a command.",
-      "Prints what mends each. A problem needs somebody now: exits with 1 if there is one, else with 0, also with " +
-      "warnings: what works now, but may fail later. --ignore leaves out what you know. The ids: " +
-      `${findingIds.join(", ")}.`,
+      "Checks once and changes nothing: the servers, all locks, elections, pools, schedules, topics and message " +
+      "stores, the databases of stores, and this machine. Prints each finding with an id and the action that mends it.",
+      `A problem needs an action now; with one or more, the exit code is 1: ${findingIdsOf("problem")}.`,
+      `A warning works now, but may fail later; warnings alone leave the exit code at 0: ${findingIdsOf("warning")}.`,
     ],
     examples: [
       ["baton doctor", "this user's keeper"],
       ["baton doctor --servers zk1:2181,zk2:2181,zk3:2181/app --json", "an ensemble, for a monitor"],
-      ["baton doctor --ignore server-release --ignore dead-letters", "without what is known"],
+      ["baton doctor --ignore server-release --ignore dead-letters", "without findings that you accept"],
       ["baton doctor --recipe curator /app/locks", "the locks of Curator programs below this node"],
     ],
     settings: {
@@ -74,6 +75,9 @@ export async function doctorCommandFor(products: readonly Product[]): Promise<Co
     run: (call) => runDoctor(call, { doctors, views }),
   }) as Command;
 }
+
+const findingIdsOf = (severity: FindingSeverity): string =>
+  findingIds.filter((id) => findingSeverities[id] === severity).join(", ");
 
 /** Returns the settings of the views without their flags. They name the stores in files and variables. */
 function viewSettings(views: readonly ProductView[]): SettingTable {

@@ -41,6 +41,7 @@ export class BatonSession implements AsyncDisposable {
       HOME: this.folder,
       BATON_KEEPER_DIR: this.keeperFolder,
       // Not in the home that the user database names, which all tests of a machine share.
+      BATON_STATE_DIR: join(this.folder, "state"),
       BATON_PUBSUB_STATE_DIR: join(this.folder, "client-states"),
       baton: runtimes[0]?.command[0] ?? "",
       dir: this.folder,

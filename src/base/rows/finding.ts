@@ -11,7 +11,6 @@ export type FindingSeverity = "problem" | "warning";
 
 /** Every finding, with its severity. Users ignore findings by these identifiers, so they must not change. */
 export const findingSeverities = {
-  "certificate-ends": "warning",
   "database-clock": "warning",
   "database-setting": "warning",
   "database-unreadable": "problem",
@@ -21,8 +20,6 @@ export const findingSeverities = {
   "election-without-leader": "problem",
   "holder-asked-to-release": "warning",
   "holder-not-guarded": "warning",
-  "keeper-disk-full": "warning",
-  "keepers-of-several-users": "warning",
   "lock-counter-ended": "problem",
   "lock-counter-ends": "warning",
   "lock-not-taken": "problem",

@@ -52,7 +52,7 @@ for (const kind of backends) {
       expect(stdout).toContain('baton_tick_overdue{name="shown",');
       expect(stdout).not.toMatch(/^baton_(tick_|lock_ends_).*name="hidden"/m);
       expect((await session.run('"$baton" doctor -q')).stdout).toMatch(
-        /warning +lock "hidden" +an ACL hides a schedule of it/,
+        /warning +schedule-hidden +lock "hidden" +an ACL hides a schedule of it/,
       );
     });
 

@@ -255,10 +255,10 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
       (await findDatabaseProblems(
         database,
         async (connection) => await pubsubDoctor.inspectDatabase?.(connection, database) ?? [],
-      )).map(({ what }) => what).filter((what) => what.includes("topic"));
+      )).filter(({ what }) => what.includes("topic")).map(({ what, action }) => `${what}: ${action}`);
     expect(await doctor()).toEqual([
       'topics that may have lost messages in a fail-over of the database, and were not opened since: "news"; with --on-loss stop ' +
-      "they are not served until: baton pubsub server restore --store URL --accept-loss",
+      "they are not served: baton pubsub server restore --store URL --accept-loss",
     ]);
     // A server that knows nothing of these commits finds what the owner has left in the row.
     await s1.open("news", 3);
