@@ -27,7 +27,7 @@ const testMsMax = 60_000;
 /** The longest limit that a test sets itself, in milliseconds. */
 const longestTestMs = 600_000;
 /** How many processes share the files, and the faults that mostly wait. */
-const sharedProcesses = 3;
+const sharedProcesses = 4;
 const waitingProcesses = 2;
 
 /** Returns how many times slower than the reference this machine is at the moment, from 1 to 8. */
@@ -133,7 +133,7 @@ function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[
       : [bunTest("tests", factor, ...shareFiles(sharedProcesses), ...asPaths(plan.together))]),
     ...(plan.waiting.length === 0
       ? []
-      : [bunTest("faults that wait", factor, ...shareFiles(waitingProcesses), ...asPaths(plan.waiting))]),
+      : [bunTest("faults, two at a time", factor, ...shareFiles(waitingProcesses), ...asPaths(plan.waiting))]),
     ...(plan.alone.length === 0 ? [] : [bunTest("faults", factor, ...asPaths(plan.alone))]),
   ];
   const others = testedProducts.filter((product) => !choice.chosen.includes(product));

@@ -16,13 +16,16 @@ const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
   { name: "old releases of PostgreSQL", path: /\/postgres_releases_test\.ts$/ },
 ];
 
-/** Faults that mostly wait: two of these files run at a time. */
+/** Faults that mostly wait, or that end a program at chosen steps: two of these files run at a time. */
 const waitingFaults = [
   "coordination/fault/keeper_attack_fault_test.ts",
+  "coordination/fault/keeper_damage_fault_test.ts",
   "coordination/fault/keeper_storage_fault_test.ts",
   "coordination/fault/respawning_job_fault_test.ts",
   "coordination/fault/server_stall_test.ts",
+  "pubsub/fault/pubsub_client_storage_fault_test.ts",
   "pubsub/fault/pubsub_refusal_fault_test.ts",
+  "pubsub/fault/pubsub_storage_fault_test.ts",
   "retry/fault/retry_fault_test.ts",
   "retry/fault/retry_storage_fault_test.ts",
 ].map((path) => `test/${path}`);
@@ -79,7 +82,7 @@ export function concernedProducts(changed: readonly string[]): TestedProduct[] {
 export interface TestRun {
   /** Files that run several at a time. */
   readonly together: readonly string[];
-  /** Files of faults that mostly wait: two at a time. */
+  /** Files of faults that may run two at a time. */
   readonly waiting: readonly string[];
   /** Other files of faults: one at a time, since each runs many rounds at the same time. */
   readonly alone: readonly string[];
@@ -115,7 +118,7 @@ export function planTestRun(files: readonly string[], { chosen, isNightly, again
     }
     if (isLeftOut && !hasRows) continue;
     if (waitingFaults.includes(path)) waiting.push(path);
-    else if (path.includes("/fault/")) alone.push(path);
+    else if (/\/fault\/\w+_test\.ts$/.test(path)) alone.push(path);
     else together.push(path);
   }
   return { together, waiting, alone, leftOut };

@@ -95,15 +95,20 @@ describe("a run", () => {
     expect(rows(true).together).toEqual([files[0] ?? ""]);
   });
 
-  test("has faults that wait apart from those that compute", () => {
+  test("runs faults that wait two at a time, those that compute alone, and the tests of their judges with all others", () => {
     const faults = ["test/retry/fault/retry_fault_test.ts", "test/pubsub/fault/pubsub_fault_test.ts"];
-    const { waiting, alone } = planTestRun(faults, {
+    const judge = "test/retry/fault/retry/judge_test.ts";
+    const { waiting, alone, together } = planTestRun([...faults, judge], {
       chosen: testedProducts,
       isNightly: false,
       again: [],
       withRows: [],
     });
-    expect([waiting, alone]).toEqual([[faults[0] ?? ""], [faults[1] ?? ""]]);
+    expect({ waiting, alone, together }).toEqual({
+      waiting: [faults[0] ?? ""],
+      alone: [faults[1] ?? ""],
+      together: [judge],
+    });
   });
 
   test("of a product and parts of paths has the files that both name", () => {
