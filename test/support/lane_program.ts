@@ -20,6 +20,7 @@ const outcomeOf = async (text: string, deadlineMs: number): Promise<string> => {
 };
 const refused = await outcomeOf("SELECT 1 / 0", 10_000);
 const ended = await outcomeOf("SELECT pg_terminate_backend(pg_backend_pid())", 10_000);
+await lane.run({ name: "reconnected", text: "SELECT 1" });
 const late = await outcomeOf("SELECT pg_sleep(20)", 100);
 const [again] = await lane.run({ name: "again", text: "SELECT 'again' AS word" });
 await lane.close();

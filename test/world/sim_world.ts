@@ -3,6 +3,7 @@
  * all microtasks run before the next one. Everything that can vary comes from the seed.
  */
 import process from "node:process";
+import { processorTimeMs } from "../support/processor_time.ts";
 import { Chance } from "./chance.ts";
 import { EventQueue } from "./event_queue.ts";
 import { describe, type MachineOptions, SimMachine, type SimProcess } from "./sim_process.ts";
@@ -132,10 +133,10 @@ export class SimWorld {
     const restore = replaceGlobals((message) => this.fail("leak", message));
     try {
       await new Promise<void>((resolve) => {
-        const endMs = processorMs() + processorMsMax;
+        const endMs = processorTimeMs() + processorMsMax;
         const step = (): void => {
           while (this.#step(untilMs)) {
-            if ((this.turns & 4095) === 0 && processorMs() > endMs) {
+            if ((this.turns & 4095) === 0 && processorTimeMs() > endMs) {
               this.fail("too slow", `${processorMsMax} ms of processor time`);
             }
             // An event of the world itself runs no code of a process: it leaves no microtasks.
@@ -231,10 +232,4 @@ export class SimWorld {
     this.#current = next;
     setCurrent(next);
   }
-}
-
-/** The time that this runtime has used the processor: a run is not slow because the machine does other work. */
-function processorMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
 }

@@ -309,7 +309,7 @@ describe("baton leader", () => {
       path: "/baton/elections/nobody",
       leader: null,
     }]);
-    expect((await session.run('"$baton" leader -z embedded -w 50ms nobody')).code).toBe(75);
+    expect((await session.run('"$baton" leader -z embedded -w 1s nobody')).code).toBe(75);
     expect((await session.run('"$baton" leader -z embedded --watch --wait 5 nobody')).code).toBe(64);
   });
 

@@ -95,7 +95,7 @@ describe("a run", () => {
     expect(rows(true).together).toEqual([files[0] ?? ""]);
   });
 
-  test("runs faults that wait two at a time, those that compute alone, and the tests of their judges with all others", () => {
+  test("runs faults that wait two at a time, those that compute alone, and the tests of judges with all others", () => {
     const faults = ["test/retry/fault/retry_fault_test.ts", "test/pubsub/fault/pubsub_fault_test.ts"];
     const judge = "test/retry/fault/retry/judge_test.ts";
     const { waiting, alone, together } = planTestRun([...faults, judge], {
