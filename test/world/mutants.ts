@@ -27,6 +27,7 @@ export const copied = [
   ...["cron", "znode"].map((name) => `test/coordination/fault/${name}`),
   "test/pubsub/fault/pubsub",
   "test/retry/fault/retry",
+  "test/support/processor_time.ts",
   "test/support/random.ts",
   "test/support/short_schedule.ts",
 ];
