@@ -15,7 +15,7 @@ const root = join(import.meta.dir, "..");
 const source = join(root, "src/operator/page");
 const target = join(root, "src/operator/ui/page_files.ts");
 /** The most bytes of script, style and page together. */
-const bytesMax = 80_000;
+const bytesMax = 150_000;
 /** Names of XML namespaces, which are never fetched. */
 const namespaces = /^http:\/\/www\.w3\.org\/(1999\/xhtml|2000\/svg|1998\/Math\/MathML|1999\/xlink)$/;
 

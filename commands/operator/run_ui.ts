@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
 import { BatonError, errorMessage, systemCallErrorReason } from "../../src/base/errors.ts";
+import { HttpError } from "../../src/base/http/http_error.ts";
 import { serveHttp } from "../../src/base/http/serve_http.ts";
 import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
@@ -15,7 +16,7 @@ import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import { RequestGuard } from "../../src/operator/ui/request_guard.ts";
 import type { ExitCode } from "../../src/base/exit_codes.ts";
 import { rowKinds } from "../../src/base/rows/row_kinds.ts";
-import type { ProductView, UiPageRequests } from "../product.ts";
+import type { PageAnswer, ProductView, UiPageRequests } from "../product.ts";
 import { RowSources } from "./row_sources.ts";
 import { parseListenAddressFlag } from "../../src/base/config/listen_address.ts";
 import { UiActions } from "./ui_actions.ts";
@@ -56,7 +57,7 @@ export async function runUi(call: UiCall, views: readonly ProductView[]): Promis
   const onChange = feed.showActions.bind(feed);
   const acting = { actions: requests.actions, log, signal: stop.signal, onChange };
   const actions = actToken === null ? null : new UiActions({ ...shared, ...acting });
-  const details = new UiDetails({ ...shared, answers: requests.answers });
+  const details = new UiDetails({ ...shared, answers: { ...requests.answers, "/series": seriesAnswer(feed) } });
   const site = new UiSite({ feed, guard, clock, details, actions, showsBodies: values.showBodies });
   await using service = await serveHttp(address, {
     handle: (request) => site.handle(request),
@@ -79,6 +80,13 @@ export async function runUi(call: UiCall, views: readonly ProductView[]): Promis
   await Promise.race([feed.run(stop.signal), whenAborted(stop.signal)]);
   throw stop.signal.reason;
 }
+
+/** Answers with what was recorded after the time that the page names. */
+const seriesAnswer = ({ recorder }: UiFeed): PageAnswer => (query) => {
+  const after = query.get("after") ?? "0";
+  if (!/^\d{1,15}$/.test(after)) throw new HttpError(400, `"after" must be a time in milliseconds\n`);
+  return Promise.resolve(recorder.hourAfter(Number(after)));
+};
 
 /** Returns the requests of the page that the products answer. Rejects with USAGE or CONFIG for invalid settings. */
 async function pageRequests(call: UiCall, { all }: RowSources): Promise<UiPageRequests> {

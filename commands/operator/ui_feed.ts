@@ -1,6 +1,6 @@
 /**
- * Keeps the rows up to date while a browser has the page open. Owns the rows and the session, and closes the session
- * when no page has been open for a minute.
+ * Keeps the rows up to date, and records their totals for pages that are opened later. Reads more slowly while no page
+ * is open. Owns the rows, the recorder and the session.
  */
 import { NodeReadCache } from "../../src/coordination/nodes/watched_reads.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
@@ -13,8 +13,10 @@ import { ListenerSet, OneTimeEvent } from "../../src/base/support/event.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { UiTableModel } from "../../src/operator/ui/table_model.ts";
+import type { StoreRow } from "../../src/base/rows/store_row.ts";
 import type { RowChange, RowChanges, RowSnapshot } from "../../src/base/rows/row_kinds.ts";
 import { RateMeter } from "../../src/operator/lists/rates.ts";
+import { RowRecorder, sampleEveryMs } from "../../src/operator/ui/row_recorder.ts";
 import type { AboutRow, UiTableName } from "../../src/operator/ui/ui_rows.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { followSessions } from "../follow_sessions.ts";
@@ -22,8 +24,6 @@ import type { RowSource } from "../product.ts";
 import type { OpenRowSource, RowSources } from "./row_sources.ts";
 import type { UiCall } from "./ui_options.ts";
 
-/** How long the session stays open after the last page was closed, in milliseconds. */
-const idleMsMax = 60_000;
 /**
  * How long changes are gathered before a reading, in milliseconds. A reading per change would double the processor
  * time.
@@ -31,6 +31,8 @@ const idleMsMax = 60_000;
 const gatherMs = 900;
 /** Time between two readings of topics, stores and processes, which cannot be followed, in milliseconds. */
 const pollEveryMs = 2000;
+/** The same time while no page is open. */
+const pollUnreadEveryMs = 10_000;
 /** One in this many readings reads all topics and servers. The other readings read only those that have changed. */
 const polledWholeEvery = 60;
 /** How long to wait before connecting again to servers that refused the session, in milliseconds. */
@@ -60,6 +62,9 @@ export class UiFeed {
   readonly #log: Log;
   readonly #sources: RowSources;
   readonly #meter = new RateMeter();
+  readonly recorder = new RowRecorder(Date.now());
+  /** The totals of the rows that are polled; null while they are not known. */
+  #polled: PolledTotals | null = null;
   readonly #patched = new ListenerSet();
   readonly #readers = new ListenerSet();
   #readerCount = 0;
@@ -117,22 +122,19 @@ export class UiFeed {
     await event.wait();
   }
 
-  /** Follows the servers whenever a page is open, until the signal aborts. */
+  /** Follows the servers until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
+    void this.#record(signal);
     let isFirst = true;
     while (!signal.aborted) {
-      await this.#waitForReader(signal);
-      if (signal.aborted) return;
-      const active = new AbortController();
-      using _ending = new CleanupScope(onAbort(signal, (reason) => active.abort(reason)), this.#endWhenIdle(active));
       const values = isFirst ? this.#call.values : { ...this.#call.values, quiet: true };
       isFirst = false;
       try {
-        const follow = (zk: ZooKeeper, place: CoordinationServers) => this.#follow(zk, place, active.signal);
-        const options = { what: "the page", signal: active.signal, waitsForServer: true, gatherEventsMs: gatherMs };
+        const follow = (zk: ZooKeeper, place: CoordinationServers) => this.#follow(zk, place, signal);
+        const options = { what: "the page", signal, waitsForServer: true, gatherEventsMs: gatherMs };
         for await (const _ of followSessions({ ...this.#call, values }, follow, options));
       } catch (thrown) {
-        if (!active.signal.aborted) {
+        if (!signal.aborted) {
           this.#log("error", "refused", errorMessage(thrown));
           this.#setAbout({ isConnected: false });
           this.#setProblems({ followed: [errorMessage(thrown)] });
@@ -143,29 +145,24 @@ export class UiFeed {
     }
   }
 
-  async #waitForReader(signal: AbortSignal): Promise<void> {
-    while (this.#readerCount === 0 && !signal.aborted) {
-      const event = new OneTimeEvent();
-      using _wakers = new CleanupScope(this.#readers.subscribe(event.set), onAbort(signal, event.set));
-      await event.wait();
+  /** Samples the totals at intervals. There is no sample while no server responds. */
+  async #record(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const { isConnected, isComplete } = this.#about;
+      this.recorder.sample(Date.now(), isConnected && isComplete ? this.#polled : null);
+      await sleep(this.#clock, sampleEveryMs, signal).catch(() => {});
     }
   }
 
-  /** Aborts `active` after a minute without an open page. Returns a function that stops this check. */
-  #endWhenIdle(active: AbortController): () => void {
-    let cancel = () => {};
-    const look = () => {
-      cancel();
-      cancel = () => {};
-      if (this.#readerCount > 0) return;
-      cancel = this.#clock.startTimer(idleMsMax, () => active.abort(new Error("no page is open")));
-    };
-    const off = this.#readers.subscribe(look);
-    look();
-    return () => {
-      off();
-      cancel();
-    };
+  /** Waits until the time passes, a page is opened or the signal aborts. */
+  async #pauseUnlessOpened(ms: number, signal: AbortSignal): Promise<void> {
+    const event = new OneTimeEvent();
+    using _wakers = new CleanupScope(
+      this.#readers.subscribe(event.set),
+      this.#clock.startTimer(ms, event.set),
+      onAbort(signal, event.set),
+    );
+    await event.wait();
   }
 
   // deno-lint-ignore require-yield -- the rows go to the model
@@ -222,13 +219,18 @@ export class UiFeed {
   }
 
   /** Applies one change. Returns true if the table is full. */
-  #applyChange({ kind, key: name, row }: RowChange): boolean {
+  #applyChange(change: RowChange): boolean {
+    const { kind, key: name, row } = change;
     const table = tables[kind];
     const key = kind === "gate" ? `gate ${name}` : name; // barriers and gates share a table
     const known = this.#known.get(table) ?? new Set();
     this.#known.set(table, known);
     if (row === null) known.delete(key);
     else known.add(key);
+    const at = { nowMs: Date.now(), isNew: !this.#about.isComplete };
+    if (change.kind === "lock" || change.kind === "election") {
+      this.recorder.noteObject(`${kind} ${name}`, change.row, at);
+    } else if (change.kind === "schedule") this.recorder.noteSchedule(name, change.row, at);
     return !this.model.set(table, key, row as never);
   }
 
@@ -254,7 +256,7 @@ export class UiFeed {
         if (signal.aborted || zk.session.ended.aborted) return;
         if (!isTransientFailure(thrown)) throw thrown;
       }
-      await sleep(this.#clock, pollEveryMs, signal).catch(() => {});
+      await this.#pauseUnlessOpened(this.#readerCount === 0 ? pollUnreadEveryMs : pollEveryMs, signal);
     }
   }
 
@@ -273,6 +275,7 @@ export class UiFeed {
         return [address, { address, process, error, gauges, rates: byName }];
       })),
     );
+    this.#polled = polledTotals(store, rates.stores);
     this.#setProblems({ polled: problems });
     this.#publish();
   }
@@ -290,6 +293,20 @@ export class UiFeed {
   #publish(): void {
     if (this.model.takePatch() !== null) this.#patched.notify();
   }
+}
+
+type PolledTotals = NonNullable<Parameters<RowRecorder["sample"]>[1]>;
+
+function polledTotals(stores: readonly StoreRow[], rates: ReadonlyMap<string, number>): PolledTotals {
+  const sum = (count: (row: StoreRow) => number) => stores.reduce((total, row) => total + count(row), 0);
+  const known = rates.size === 0 ? null : rounded(sum(({ folder }) => rates.get(folder) ?? 0));
+  return {
+    published: null,
+    undelivered: null,
+    pending: sum(({ states }) => states.waiting.count),
+    dead: sum(({ states }) => states.dead.count),
+    delivered: stores.length === 0 ? 0 : known,
+  };
 }
 
 /** Rounds to one decimal place; more digits would change with every reading. */

@@ -1,5 +1,4 @@
 /** Prepares texts for messages, and checks texts from files and other programs. */
-import { isUtf8 } from "node:buffer";
 import { BatonError } from "../errors.ts";
 
 /**
@@ -16,6 +15,15 @@ export function countWithNoun(count: number, singular: string, plural = `${singu
 }
 
 const newline = 0x0a;
+
+function isUtf8(bytes: Uint8Array): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Returns the number, from 1, of the first line that is not UTF-8; null if there is none. */
 export function firstNonUtf8Line(bytes: Uint8Array): number | null {

@@ -1,54 +1,74 @@
-/** Finds what an operator should look at, from the rows of all tables. */
-import { isStoreUnattended } from "../../base/rows/store_row.ts";
-import { countText, shownText } from "../ui/shown_text.ts";
+/** Lists what needs attention: the findings that `baton doctor` reports, too, with the rows that they are about. */
+import { computed } from "@preact/signals";
+import type { Finding, JudgedRows } from "../../base/rows/finding.ts";
+import { judgeRows } from "../../base/rows/row_findings.ts";
 import { aboutProgram, type PageTable, pageTables, programNowMinuteMs } from "./page_state.ts";
-import { tickScheduleState, type ViewName } from "./views.tsx";
+import type { ViewName } from "./views.tsx";
 
-export interface AttentionItem {
+export interface AttentionItem extends Omit<Finding, "id"> {
+  /** Items with the same `id` are of one kind. */
+  readonly id: string;
   readonly view: ViewName;
-  readonly text: string;
+  /** The key of the row that the item is about; null if it is about no row. */
+  readonly key: string | null;
 }
 
-const attentionsMax = 50;
+const severityOrder = { problem: 0, warning: 1 } as const;
 
-const rowsOf = <Row>({ keys, rows }: PageTable<Row>): Row[] =>
-  keys.value.flatMap((key) => rows.get(key)?.value ?? []) as Row[];
+/** Everything that needs attention, the worst first. Computed at most once after each change. */
+export const attentionItems = computed((): readonly AttentionItem[] => {
+  const nowMs = programNowMinuteMs.value;
+  const { locks, elections, barriers, pools, ticks, stores, topics } = pageTables;
+  const items = [
+    ...unreadableParts(),
+    ...judged("ticks", ticks, (row) => ({ schedule: [row] }), nowMs),
+    ...judged("retry", stores, (row) => ({ store: [row] }), nowMs),
+    ...judged("pools", pools, (row) => ({ pool: [row] }), nowMs),
+    ...judged("locks", locks, (row) => ({ lock: [row] }), nowMs),
+    ...judged("elections", elections, (row) => ({ election: [row] }), nowMs),
+    ...judged("barriers", barriers, (row) => ({ [row.kind]: [row] }), nowMs),
+    ...judgedTopics(topics, nowMs),
+  ];
+  return items.sort((a, b) => severityOrder[a.severity] - severityOrder[b.severity]);
+});
 
-/**
- * Returns the problems that need attention. Call this function from a computed signal, which runs only after a change,
- * because the function reads all rows.
- */
-export function listAttentionItems(): readonly AttentionItem[] {
-  const found: AttentionItem[] = [];
-  const add = (view: ViewName, text: string) => void found.push({ view, text });
-  for (const problem of aboutProgram()?.problems ?? []) add("overview", shownText(problem));
-  for (const row of rowsOf(pageTables.ticks)) {
-    const { kind, text } = tickScheduleState(row, programNowMinuteMs.value);
-    if (kind === "bad") add("ticks", `Tick ${shownText(row.name)} (${shownText(row.schedule)}): ${shownText(text)}`);
+/** The worst mark of each view that has something to look at. */
+export const attentionByView = computed((): ReadonlyMap<ViewName, "bad" | "warn"> => {
+  const marks = new Map<ViewName, "bad" | "warn">();
+  for (const { view, severity } of attentionItems.value) {
+    if (severity === "problem") marks.set(view, "bad");
+    else if (!marks.has(view)) marks.set(view, "warn");
   }
-  for (const row of rowsOf(pageTables.stores)) {
-    const { name, states: { dead: { count: dead } } } = row;
-    if (isStoreUnattended(row)) add("retry", `Store ${shownText(name)}: messages wait, and no processor is running`);
-    if (dead > 0) {
-      add("retry", `Store ${shownText(name)}: ${countText(dead)} dead ${dead === 1 ? "letter" : "letters"}`);
-    }
-  }
-  for (const { name, failed } of rowsOf(pageTables.pools)) {
-    if (failed > 0) add("pools", `Pool ${shownText(name)}: ${countText(failed)} failed`);
-  }
-  for (const { server, endpoint, topic_count } of rowsOf(pageTables.servers)) {
-    if (endpoint === null) {
-      add("servers", `Server ${shownText(server)} is offline and owns ${countText(topic_count)} topics`);
-    }
-  }
-  for (const [view, table] of [["locks", pageTables.locks], ["elections", pageTables.elections]] as const) {
-    for (const { name, problem, first_holders } of rowsOf(table)) {
-      const what = `${view === "locks" ? "Lock" : "Election"} ${shownText(name)}`;
-      if (problem !== null) add(view, `${what}: ${shownText(problem)}`);
-      else if (first_holders.some(({ revoke }) => revoke !== null)) {
-        add(view, `${what}: its holder was asked to release it`);
-      }
-    }
-  }
-  return found.slice(0, attentionsMax);
+  return marks;
+});
+
+function judged<Row>(
+  view: ViewName,
+  { keys, rows }: PageTable<Row>,
+  asJudged: (row: Row) => JudgedRows,
+  nowMs: number,
+): AttentionItem[] {
+  return keys.value.flatMap((key) => {
+    const row = rows.get(key)?.value;
+    return row === undefined ? [] : judgeRows(asJudged(row), nowMs).map((finding) => ({ ...finding, view, key }));
+  });
+}
+
+/** Topics are judged together: one server that is offline is one finding. */
+function judgedTopics({ keys, rows }: typeof pageTables.topics, nowMs: number): AttentionItem[] {
+  const topic = keys.value.flatMap((key) => rows.get(key)?.value ?? []);
+  return judgeRows({ topic }, nowMs).map((finding) => ({ ...finding, view: "servers", key: null }));
+}
+
+/** Lists the parts that `baton ui` itself could not read. */
+function unreadableParts(): AttentionItem[] {
+  return (aboutProgram()?.problems ?? []).map((what) => ({
+    severity: "warning",
+    id: "part-unreadable",
+    view: "overview",
+    key: null,
+    where: "a part of this page",
+    what,
+    action: "baton doctor",
+  }));
 }

@@ -57,7 +57,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
   const keys = shown.value;
   const part = keys.slice(0, drawn.value);
   return (
-    <section aria-label={caption}>
+    <div>
       <p class="count">
         {countText(keys.length)} {rowFilterText.value === "" ? "" : `of ${countText(table.keys.value.length)} `}
         {keys.length === 1 ? "row" : "rows"}
@@ -86,11 +86,11 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
           </table>
         )}
       {keys.length > part.length && (
-        <button type="button" class="more" onClick={() => drawn.value += drawnStep}>
+        <button type="button" class="more-rows" onClick={() => drawn.value += drawnStep}>
           Show {countText(Math.min(drawnStep, keys.length - part.length))} more rows
         </button>
       )}
-    </section>
+    </div>
   );
 }
 

@@ -1,59 +1,99 @@
-/** Builds the page of `baton ui`: the bar, and the view that the URL names. */
+/** Builds the page of `baton ui`: the frame, and the view that the URL names. */
 import { computed, type Signal, signal, useComputed, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
-import { listAttentionItems } from "./attention.ts";
-import { DataTable, rowFilterText, type TableColumn } from "./data_table.tsx";
-import { KeyHelp, watchPageKeys } from "./page_keys.tsx";
 import { ActionDialog } from "./action_dialog.tsx";
-import {
-  aboutProgram,
-  type PageTable,
-  pageTables,
-  programNowMs,
-  receivedStreamHello,
-  rememberedBrowserChoice,
-  streamFailureReason,
-  streamState,
-} from "./page_state.ts";
-import { readPageToken, reconnectRowStream, storePageToken } from "./read_stream.ts";
+import { attentionItems } from "./attention.ts";
+import { ChartPatterns } from "./charts.tsx";
+import { DataTable, type TableColumn } from "./data_table.tsx";
+import { Card, connectionText, isLive, openView, PageHead, Rail, tableOfView, TopBar } from "./frame.tsx";
+import { StateMark } from "./marks.tsx";
+import { Overview } from "./overview.tsx";
+import { KeyHelp, watchPageKeys } from "./page_keys.tsx";
+import { aboutProgram, type PageTable, pageTables, programNowMs, streamState } from "./page_state.ts";
 import { type OpenRowKey, RowDialog } from "./row_details.tsx";
-import { StateMark } from "./row_parts.tsx";
+import { SchedulesView } from "./schedules.tsx";
+import { LoadingView, LostView, NothingInUse, showsOldRows, TokenForm } from "./states.tsx";
 import * as views from "./views.tsx";
 
-const view = signal<views.ViewName>("overview");
 const openRow = signal<OpenRowKey | null>(null);
-const theme = rememberedBrowserChoice("baton-theme", ["auto", "light", "dark"]);
-const needsAttention = computed(listAttentionItems);
+
+/** Names the table of a view in the URL: `#retry/…` opens a store. */
+const rowTables: Partial<Record<string, OpenRowKey["table"]>> = { retry: "stores" };
 
 export function startPageView(): void {
   const show = () => {
-    const name = location.hash.slice(1);
-    view.value = views.viewNames.find((one) => one === name) ?? "overview";
-    openRow.value = null;
-    document.title = `baton: ${views.viewTitles[view.value]}`;
+    const [name = "", ...key] = location.hash.slice(1).split("/");
+    openView.value = views.viewNames.find((one) => one === name) ?? (name === "processes" ? "servers" : "overview");
+    const table = rowTables[name] ?? (Object.keys(pageTables) as OpenRowKey["table"][]).find((one) => one === name);
+    openRow.value = key.length === 0 || table === undefined ? null : { table, key: decodedKey(key.join("/")) };
+    document.title = `baton: ${views.viewTitles[openView.value]}`;
   };
   addEventListener("hashchange", show);
   show();
   watchPageKeys();
 }
 
+function decodedKey(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // a user has changed the URL
+  }
+}
+
+/** Puts the row into the URL, so that the browser can go back and a link can be sent. */
+const open = (view: string) => (key: string) => void (location.hash = `${view}/${encodeURIComponent(key)}`);
+
+function closeRow(): void {
+  if (openRow.peek() !== null) location.hash = openView.peek();
+}
+
+/** How long the servers may be silent before the page says that the state is unknown, in milliseconds. */
+const silentMsMax = 5000;
+/** When the servers responded last; null before the first response. */
+const lastLiveMs = signal<number | null>(null);
+const isLost = computed(() => {
+  if (isLive() || connectionText() === "connecting" || connectionText() === "reading") return false;
+  return lastLiveMs.value === null || programNowMs.value - lastLiveMs.value > silentMsMax;
+});
+
 export function OperatorPage(): JSX.Element {
-  useSignalEffect(() => void (document.documentElement.dataset["theme"] = theme.choice.value));
+  useSignalEffect(() => {
+    if (!isLive()) return;
+    lastLiveMs.value = programNowMs.value;
+    showsOldRows.value = false;
+  });
   return (
     <>
       <a class="skip" href="#main" onClick={skipToMain}>Skip to the rows</a>
-      <Bar />
-      <Navigation />
-      <main id="main" tabIndex={-1}>
-        <Connection />
-        {streamState.value === "refused" ? <TokenForm /> : <View />}
-      </main>
-      <RowDialog open={openRow} />
+      <ChartPatterns />
+      <div class="app">
+        <Rail />
+        <TopBar />
+        <main id="main" tabIndex={-1}>
+          <Content />
+        </main>
+      </div>
+      <RowDialog open={openRow} onClose={closeRow} />
       <ActionDialog />
       <KeyHelp />
       <Announcements />
     </>
+  );
+}
+
+function Content(): JSX.Element {
+  if (streamState.value === "refused") return <TokenForm />;
+  const since = lastLiveMs.value;
+  const sinceText = since === null ? null : new Date(since).toISOString();
+  if (isLost.value && !showsOldRows.value) return <LostView since={sinceText} />;
+  if (lastLiveMs.value === null && openView.value === "overview") return <LoadingView />;
+  return (
+    <div class={isLost.value ? "old-rows" : ""}>
+      {isLost.value && <p class="notice warn">These rows are old: they were read at {utcTimeText(since ?? 0)}.</p>}
+      <View />
+    </div>
   );
 }
 
@@ -63,290 +103,113 @@ function skipToMain(event: Event): void {
   document.getElementById("main")?.focus();
 }
 
-function Bar(): JSX.Element {
-  const state = aboutProgram();
-  return (
-    <header class="bar">
-      <h1>baton</h1>
-      <p class="place">{state === null ? "" : shownText(`${state.servers} ${state.root}`)}</p>
-      <p class={`live ${streamState.value}`}>{stateText()}</p>
-      <label>
-        <span class="unseen">Show only rows with this text</span>
-        <input
-          type="search"
-          placeholder="filter"
-          id="filter"
-          value={rowFilterText.value}
-          onInput={(event) => rowFilterText.value = event.currentTarget.value}
-        />
-      </label>
-      <button type="button" onClick={theme.next} aria-label={`Colours: ${theme.choice.value}. Change`}>
-        {theme.choice.value === "auto" ? "Auto" : theme.choice.value === "dark" ? "Dark" : "Light"}
-      </button>
-      <p class="mode">{receivedStreamHello.value?.mayAct === true ? "may act" : "read only"}</p>
-    </header>
-  );
-}
-
-function stateText(): string {
-  if (streamState.value === "waiting") return "connecting";
-  if (streamState.value === "refused") return "no access";
-  if (streamState.value === "lost") return "baton ui does not respond";
-  const state = aboutProgram();
-  if (state?.isConnected !== true) return "no server responds";
-  return state.isComplete ? "live" : "reading";
-}
-
-const counts: Partial<Record<views.ViewName, PageTable<unknown>>> = {
-  locks: pageTables.locks,
-  elections: pageTables.elections,
-  barriers: pageTables.barriers,
-  pools: pageTables.pools,
-  ticks: pageTables.ticks,
-  topics: pageTables.topics,
-  retry: pageTables.stores,
-  servers: pageTables.servers,
-};
-
-function Navigation(): JSX.Element {
-  return (
-    <nav aria-label="Views">
-      <ul>
-        {views.viewNames.map((name) => (
-          <li key={name}>
-            <a href={`#${name}`} aria-current={view.value === name ? "page" : undefined}>
-              {views.viewTitles[name]} <Count table={counts[name]} />
-            </a>
-          </li>
-        ))}
-      </ul>
-    </nav>
-  );
-}
-
-function Count({ table }: { readonly table: PageTable<unknown> | undefined }): JSX.Element | null {
-  const length = table?.keys.value.length ?? 0;
-  return length === 0 ? null : <span class="number">{countText(length)}</span>;
-}
-
-function Connection(): JSX.Element | null {
-  if (streamState.value === "lost") {
-    return (
-      <p class="notice">The rows are old: {shownText(streamFailureReason.value)}. The page connects again by itself.</p>
-    );
-  }
-  if (streamState.value === "live" && aboutProgram()?.isConnected === false) {
-    return <p class="notice">The rows are old: no coordination server responds. baton ui connects again by itself.</p>;
-  }
-  return null;
-}
-
-/** Asks for the token if it is missing or wrong. */
-function TokenForm(): JSX.Element {
-  const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }) => {
-    event.preventDefault();
-    const token = new FormData(event.currentTarget).get("token");
-    if (typeof token !== "string" || token.trim() === "") return;
-    storePageToken(token.trim());
-    reconnectRowStream();
-  };
-  return (
-    <form class="token" onSubmit={submit}>
-      <h2>Token</h2>
-      <p>
-        {readPageToken() === ""
-          ? "Open the link that baton ui printed, or enter its token."
-          : shownText(streamFailureReason.value)}
-      </p>
-      <label>
-        Token <input name="token" type="password" autoComplete="off" required />
-      </label>
-      <button type="submit">Open</button>
-    </form>
-  );
-}
-
-const open = (table: OpenRowKey["table"]) => (key: string) => void (openRow.value = { table, key });
+const isNothingInUse = computed(() => Object.values(tableOfView).every(({ keys }) => keys.value.length === 0));
 
 function View(): JSX.Element {
-  switch (view.value) {
-    case "overview":
-      return <Overview />;
-    case "locks":
-      return (
-        <One
-          name="locks"
-          table={pageTables.locks}
-          columns={views.lockTableColumns}
-          empty="No lock is held, and none is waited for."
-        />
-      );
-    case "elections":
-      return (
-        <One
-          name="elections"
-          table={pageTables.elections}
-          columns={views.electionTableColumns}
-          empty="No election has candidates."
-        />
-      );
-    case "barriers":
-      return (
-        <One
-          name="barriers"
-          table={pageTables.barriers}
-          columns={views.barrierTableColumns}
-          empty="No barrier is in use, and no gate is closed."
-        />
-      );
-    case "pools":
-      return (
-        <One
-          name="pools"
-          table={pageTables.pools}
-          columns={views.poolTableColumns}
-          empty="No pool runs, and no results are stored."
-        />
-      );
-    case "ticks":
-      return <One name="ticks" table={pageTables.ticks} columns={views.tickTableColumns} empty="No lock has ticks." />;
-    case "topics":
-      return (
-        <One name="topics" table={pageTables.topics} columns={views.topicTableColumns} empty="There are no topics." />
-      );
-    case "retry":
-      return (
-        <One
-          name="stores"
-          table={pageTables.stores}
-          columns={views.storeTableColumns}
-          empty="This machine has no message stores of this user."
-        />
-      );
-    case "servers":
-      return <Servers />;
+  const name = openView.value;
+  if (name === "overview") {
+    return isNothingInUse.value && attentionItems.value.length === 0 ? <NothingInUse /> : <Overview />;
   }
+  if (name === "ticks") return <SchedulesView />;
+  if (name === "servers") return <Servers />;
+  const List = lists[name];
+  return <List key={name} />;
 }
 
-function One<Row>({ name, table, columns, empty }: {
-  readonly name: OpenRowKey["table"];
-  readonly table: PageTable<Row>;
-  readonly columns: readonly TableColumn<Row>[];
-  readonly empty: string;
-}): JSX.Element {
-  const title = views.viewTitles[view.value];
-  return (
-    <>
-      <h2>{title}</h2>
-      <DataTable
-        key={name}
-        caption={title}
-        table={table}
-        columns={columns}
-        empty={empty}
-        onOpen={open(name)}
-      />
-    </>
-  );
+/** The views that are one table. */
+const lists: Readonly<Record<Exclude<views.ViewName, "overview" | "ticks" | "servers">, () => JSX.Element>> = {
+  locks: list(pageTables.locks, views.lockTableColumns, "No lock is held, and none is waited for."),
+  elections: list(pageTables.elections, views.electionTableColumns, "No election has candidates."),
+  barriers: list(pageTables.barriers, views.barrierTableColumns, "No barrier is in use, and no gate is closed."),
+  pools: list(pageTables.pools, views.poolTableColumns, "No pool runs, and no results are stored."),
+  topics: list(pageTables.topics, views.topicTableColumns, "There are no topics."),
+  retry: list(pageTables.stores, views.storeTableColumns, "This machine has no message stores of this user."),
+};
+
+function list<Row>(table: PageTable<Row>, columns: readonly TableColumn<Row>[], empty: string): () => JSX.Element {
+  return () => {
+    const view = openView.value;
+    const title = views.viewTitles[view];
+    return (
+      <>
+        <PageHead title={title} text={summaryText()} />
+        <section class="card">
+          <DataTable
+            caption={title}
+            table={table}
+            columns={columns}
+            empty={isLive() ? empty : "Nothing was read yet."}
+            onOpen={open(view)}
+          />
+        </section>
+      </>
+    );
+  };
+}
+
+/** Says in one line what the view holds. */
+function summaryText(): string {
+  const items = attentionItems.value.filter(({ view }) => view === openView.value).length;
+  const count = tableOfView[openView.value]?.keys.value.length ?? 0;
+  if (count === 0) return "";
+  return `${countText(count)} in all. ${
+    items === 0 ? "None needs" : `${countText(items)} ${items === 1 ? "needs" : "need"}`
+  } attention.`;
 }
 
 function Servers(): JSX.Element {
   const state = aboutProgram();
+  const isUp = connectionText() === "live" || connectionText() === "reading";
   return (
     <>
-      <h2>Coordination</h2>
-      <dl>
+      <PageHead title="Servers" text={summaryText()} />
+      <dl class="card facts">
         <div>
-          <dt>Servers</dt>
-          <dd>{shownText(state?.servers ?? "") || "-"}</dd>
+          <dt>Coordination servers</dt>
+          <dd class="mono">{shownText(state?.servers ?? "") || "-"}</dd>
         </div>
         <div>
           <dt>Root</dt>
-          <dd>{shownText(state?.root ?? "") || "-"}</dd>
+          <dd class="mono">{shownText(state?.root ?? "") || "-"}</dd>
         </div>
         <div>
           <dt>State</dt>
-          <dd>{stateText()}</dd>
+          <dd>
+            <StateMark kind={isUp ? "good" : "bad"} text={connectionText()} />
+          </dd>
         </div>
         <div>
           <dt>baton</dt>
           <dd>{shownText(state?.version ?? "")}</dd>
         </div>
       </dl>
-      <h2>Publish/subscribe</h2>
-      <DataTable
-        caption="Servers of publish/subscribe"
-        table={pageTables.servers}
-        columns={views.serverTableColumns}
-        empty="There are no servers of publish/subscribe."
-        onOpen={open("servers")}
-      />
-      <h2>Processes</h2>
-      <DataTable
-        caption="Processes that serve metrics"
-        table={pageTables.processes}
-        columns={views.processTableColumns}
-        empty="No process that serves metrics is known; name some with --metrics."
-        onOpen={open("processes")}
-      />
-    </>
-  );
-}
-
-function Overview(): JSX.Element {
-  const list = needsAttention.value;
-  return (
-    <>
-      <h2>Needs attention</h2>
-      {list.length === 0 ? <p>Nothing.</p> : (
-        <ul class="attention">
-          {list.map(({ view: to, text }) => (
-            <li key={text}>
-              <a href={`#${to}`}>{text}</a>
-            </li>
-          ))}
-        </ul>
-      )}
-      <h2>In use</h2>
-      <ul class="cards">
-        {views.viewNames.filter((name) => counts[name] !== undefined).map((name) => (
-          <li key={name}>
-            <a href={`#${name}`}>
-              <strong>{countText(counts[name]?.keys.value.length ?? 0)}</strong> {views.viewTitles[name].toLowerCase()}
-            </a>
-          </li>
-        ))}
-      </ul>
-      <ActionList />
-    </>
-  );
-}
-
-/** Shows the last actions that users have requested in any browser. */
-function ActionList(): JSX.Element | null {
-  const actions = aboutProgram()?.actions ?? [];
-  if (actions.length === 0) return null;
-  const kinds = { running: "idle", done: "good", failed: "bad" } as const;
-  return (
-    <>
-      <h2>Actions</h2>
-      <table>
-        <caption class="unseen">The last actions, the newest first</caption>
-        <thead>
-          <tr>{["Time (UTC)", "Action", "Result"].map((head) => <th key={head} scope="col">{head}</th>)}</tr>
-        </thead>
-        <tbody>
-          {actions.map(({ number, atMs, what, state, result }) => (
-            <tr key={number}>
-              <th scope="row">{utcTimeText(atMs)}</th>
-              <td data-head="Action">{shownText(what)}</td>
-              <td data-head="Result">
-                <StateMark kind={kinds[state]} text={result === "" ? state : result} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Card title="Publish/subscribe">
+        <DataTable
+          caption="Servers of publish/subscribe"
+          table={pageTables.servers}
+          columns={views.serverTableColumns}
+          empty="There are no servers of publish/subscribe."
+          onOpen={open("servers")}
+        />
+      </Card>
+      <Card title="Disks of message stores">
+        <DataTable
+          caption="Disks of message stores"
+          table={pageTables.stores}
+          columns={views.diskTableColumns}
+          empty="This machine has no message stores of this user."
+          onOpen={open("retry")}
+        />
+      </Card>
+      <Card title="Processes">
+        <DataTable
+          caption="Processes that serve metrics"
+          table={pageTables.processes}
+          columns={views.processTableColumns}
+          empty="No process that serves metrics is known; name some with --metrics."
+          onOpen={open("processes")}
+        />
+      </Card>
     </>
   );
 }
@@ -359,11 +222,11 @@ const announceEveryMs = 10_000;
 
 function Announcements(): JSX.Element {
   const said: Signal<{ readonly text: string; readonly atMs: number }> = useComputed(() => {
-    const count = needsAttention.value.length;
+    const count = attentionItems.value.length;
     const attention = count === 0
       ? ""
       : `, ${countText(count)} ${count === 1 ? "thing needs" : "things need"} attention`;
-    return { text: `${stateText()}${attention}`, atMs: programNowMs.value - programNowMs.value % announceEveryMs };
+    return { text: `${connectionText()}${attention}`, atMs: programNowMs.value - programNowMs.value % announceEveryMs };
   });
   const text = useSlowText(said);
   return <p class="unseen" role="status">{text}</p>;

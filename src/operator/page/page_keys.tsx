@@ -44,7 +44,7 @@ const actions: Readonly<Record<string, () => void>> = {
 };
 
 function moveFocus(step: 1 | -1): void {
-  const names = [...document.querySelectorAll<HTMLElement>("main button.name")];
+  const names = [...document.querySelectorAll<HTMLElement>("main button.name, main a.name")];
   const at = names.findIndex((name) => name === document.activeElement);
   const next = at < 0 ? (step > 0 ? 0 : names.length - 1) : at + step;
   names[next]?.focus();

@@ -10,15 +10,11 @@ import type { StoreRow } from "../../base/rows/store_row.ts";
 import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 import { HolderActions } from "./action_dialog.tsx";
 import { DeadLetters } from "./dead_letters.tsx";
-import { pageTables } from "./page_state.ts";
-import {
-  AgeText,
-  parseInstantMs,
-  participantReasonText,
-  participantText,
-  StateMark,
-  TickTimeLine,
-} from "./row_parts.tsx";
+import { LaneAxis } from "./charts.tsx";
+import { StateMark } from "./marks.tsx";
+import { pageTables, programNowMinuteMs } from "./page_state.ts";
+import { AgeText, parseInstantMs, participantReasonText, participantText } from "./row_parts.tsx";
+import { dayRange, ScheduleLane } from "./schedules.tsx";
 import { ServerActions, TopicDetailsView } from "./topic_view.tsx";
 import { tickScheduleState } from "./views.tsx";
 
@@ -27,7 +23,10 @@ export interface OpenRowKey {
   readonly key: string;
 }
 
-export function RowDialog({ open }: { readonly open: Signal<OpenRowKey | null> }): JSX.Element {
+export function RowDialog({ open, onClose }: {
+  readonly open: Signal<OpenRowKey | null>;
+  readonly onClose: () => void;
+}): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   useSignalEffect(() => {
     if (open.value === null) dialog.current?.close();
@@ -36,12 +35,12 @@ export function RowDialog({ open }: { readonly open: Signal<OpenRowKey | null> }
   const shown = open.value;
   const title = shown === null ? "" : `${titles[shown.table] ?? "Row"} ${shownText(nameOf(shown))}`;
   return (
-    <dialog ref={dialog} aria-label={title} onClose={() => open.value = null}>
+    <dialog ref={dialog} class="sheet" aria-label={title} onClose={onClose}>
       {shown !== null && (
         <>
           <header>
             <h2>{title}</h2>
-            <button type="button" onClick={() => open.value = null}>Close</button>
+            <button type="button" onClick={onClose}>Close</button>
           </header>
           <Details shown={shown} />
         </>
@@ -55,7 +54,7 @@ const titles: Partial<Record<keyof typeof pageTables, string>> = {
   elections: "Election",
   barriers: "Barrier",
   pools: "Pool",
-  ticks: "Tick of",
+  ticks: "Schedule",
   topics: "Topic",
   servers: "Server",
   stores: "Store",
@@ -219,7 +218,7 @@ function PoolDetails({ row: { done, failed, holders, items } }: { readonly row: 
 
 function TickDetails({ row }: { readonly row: FollowedScheduleRow }): JSX.Element {
   const { schedule, time_zone, next, running, runs } = row;
-  const { kind, text } = tickScheduleState(row, Date.now());
+  const { kind, text } = tickScheduleState(row, programNowMinuteMs.value);
   return (
     <>
       <Fields
@@ -230,7 +229,8 @@ function TickDetails({ row }: { readonly row: FollowedScheduleRow }): JSX.Elemen
           ...(running === null ? [] : [["Runs since", utcTimeText(parseInstantMs(running.began))] as const]),
         ]}
       />
-      <TickTimeLine row={row} />
+      <ScheduleLane row={row} />
+      <LaneAxis range={dayRange(programNowMinuteMs.value)} />
       {runs.length > 0 && (
         <table>
           <caption>Last ticks, the newest first (UTC)</caption>

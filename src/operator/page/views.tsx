@@ -8,7 +8,7 @@ import { type FollowedScheduleRow, isScheduleOverdue } from "../../base/rows/sch
 import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 import type { RatedProcessRow, RatedStoreRow } from "../ui/ui_rows.ts";
 import type { TableColumn } from "./data_table.tsx";
-import { programNowMinuteMs } from "./page_state.ts";
+import { StateMark } from "./marks.tsx";
 import {
   AgeText,
   parseInstantMs,
@@ -17,9 +17,6 @@ import {
   PeopleSummary,
   PoolProgress,
   RelativeTimeText,
-  StateMark,
-  TickTimeLine,
-  timeLineMs,
 } from "./row_parts.tsx";
 
 export const viewNames = [
@@ -41,7 +38,7 @@ export const viewTitles: Readonly<Record<ViewName, string>> = {
   elections: "Elections",
   barriers: "Barriers",
   pools: "Pools",
-  ticks: "Ticks",
+  ticks: "Schedules",
   topics: "Topics",
   retry: "Retry",
   servers: "Servers",
@@ -162,35 +159,6 @@ export function tickScheduleState(row: FollowedScheduleRow, now: number): {
   return { kind, text: `last ${last.result}` };
 }
 
-export const tickTableColumns: readonly TableColumn<FollowedScheduleRow>[] = [
-  nameColumn(),
-  { id: "schedule", head: "Schedule", text: ({ schedule, time_zone }) => `${schedule} (${time_zone})` },
-  {
-    id: "state",
-    head: "State",
-    text: (row) => tickScheduleState(row, programNowMinuteMs.value).text,
-    cell: (row) => {
-      const { kind, text } = tickScheduleState(row, programNowMinuteMs.value);
-      return <StateMark kind={kind} text={text} />;
-    },
-  },
-  {
-    id: "line",
-    head: `Last ${timeLineMs / 3_600_000} hours`,
-    text: () => "",
-    order: ({ runs }) => parseInstantMs(runs.at(-1)?.tick ?? null),
-    cell: (row) => <TickTimeLine row={row} />,
-  },
-  {
-    id: "next",
-    head: "Next",
-    text: () => "",
-    order: ({ next }) => parseInstantMs(next) || Infinity,
-    cell: ({ next }) => next === null ? "none" : <RelativeTimeText at={next} />,
-    isNumber: true,
-  },
-];
-
 export const topicTableColumns: readonly TableColumn<TopicListRow>[] = [
   { id: "topic", head: "Topic", text: ({ topic }) => topic },
   { id: "server", head: "Owner", text: ({ server }) => server },
@@ -237,6 +205,32 @@ export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [
     order: ({ next }) => parseInstantMs(next) || Infinity,
     cell: ({ paused, next }) =>
       paused ? <StateMark kind="warn" text="paused" /> : next === null ? "-" : <RelativeTimeText at={next} />,
+  },
+];
+
+const bytesText = (bytes: number | null): string =>
+  bytes === null
+    ? "not known"
+    : bytes >= 2 ** 30
+    ? `${Math.round(bytes / 2 ** 30)} GiB`
+    : `${Math.round(bytes / 2 ** 20)} MiB`;
+
+export const diskTableColumns: readonly TableColumn<RatedStoreRow>[] = [
+  nameColumn(),
+  { id: "folder", head: "Folder", text: ({ folder }) => folder },
+  {
+    id: "used",
+    head: "Used",
+    text: ({ disk }) => bytesText(disk.used_bytes),
+    order: ({ disk }) => disk.used_bytes,
+    isNumber: true,
+  },
+  {
+    id: "free",
+    head: "Free",
+    text: ({ disk }) => bytesText(disk.free_bytes),
+    order: ({ disk }) => disk.free_bytes ?? -1,
+    isNumber: true,
   },
 ];
 

@@ -69,8 +69,9 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await page.goto(served.link);
         await page.locator("p.live", { hasText: "live" }).waitFor();
         expect(page.url()).not.toContain("token");
-        await page.getByText(`Store default: ${deadCount.toLocaleString("en")} dead letters`).waitFor();
-        await page.getByText("Server server1 is offline").waitFor();
+        const item = (text: string) => page.locator(".attention li", { hasText: text });
+        await item(`Message store "default": it has ${deadCount} dead letters`).waitFor();
+        await item('Server "server1": it is offline').waitFor();
         await picture("ui_overview");
         await view("topics");
         await count(`${topicCount} rows`);
@@ -275,7 +276,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
           await evil.close();
         });
 
-        test("axe finds no problem in any view, light and dark", async () => {
+        test("axe finds no problem in the details of a store, and in the dialog of an action", async () => {
           const axe = readFileSync(join(import.meta.dirname, "../../../node_modules/axe-core/axe.min.js"), "utf8");
           // The content security policy refuses the script as a part of the page: it runs in a context without the
           // policy.
@@ -285,26 +286,13 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
           await other.locator("p.live", { hasText: "live" }).waitFor();
           await other.evaluate(axe);
           const options = `{ resultTypes: ["violations"] }`;
-          for (const colorScheme of ["light", "dark"] as const) {
-            await other.emulateMedia({ colorScheme });
-            for (const name of ["overview", "locks", "topics", "retry", "servers", "ticks"]) {
-              await other.locator(`nav a[href="#${name}"]`).click();
-              await other.locator("#filter").fill(name === "locks" ? "nightly" : "");
-              const found = await other.evaluate(`axe.run(document, ${options})`);
-              expect(problemsOf(found, `${name} ${colorScheme}`)).toEqual([]);
-            }
-            if (colorScheme === "light") continue; // the rest has 100 rows, and the same colours
-            // The details of a store, and over them the dialog of an action.
-            await other.locator('nav a[href="#retry"]').click();
-            await other.locator("button.name").first().click();
-            await other.locator("table.letters").waitFor();
-            expect(problemsOf(await other.evaluate(`axe.run("dialog[open]", ${options})`), "dead letters")).toEqual([]);
-            await other.getByRole("button", { name: /Drop these/ }).click();
-            await other.locator("dialog.action[open]").waitFor();
-            expect(problemsOf(await other.evaluate(`axe.run("dialog.action", ${options})`), "action")).toEqual([]);
-            await other.keyboard.press("Escape");
-            await other.keyboard.press("Escape");
-          }
+          await other.locator('nav a[href="#retry"]').click();
+          await other.locator("button.name").first().click();
+          await other.locator("table.letters").waitFor();
+          expect(problemsOf(await other.evaluate(`axe.run("dialog[open]", ${options})`), "dead letters")).toEqual([]);
+          await other.getByRole("button", { name: /Drop these/ }).click();
+          await other.locator("dialog.action[open]").waitFor();
+          expect(problemsOf(await other.evaluate(`axe.run("dialog.action", ${options})`), "action")).toEqual([]);
           await checked.close();
         });
       }
@@ -313,7 +301,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await view("locks");
         await page.locator("#filter").fill("");
         await servers.kill();
-        await page.getByText("no coordination server responds").waitFor();
+        await page.locator("h1", { hasText: "No coordination server responds" }).waitFor();
         await servers.restart();
         await page.locator("p.live", { hasText: /^live$/ }).waitFor();
         await count("1,000 rows");

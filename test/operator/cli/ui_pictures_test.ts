@@ -1,0 +1,160 @@
+/**
+ * Every view of the page of `baton ui` in a real browser, with rows of a sample: light, dark and on a phone; without
+ * rows, without servers and with thousands of rows.
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import type { Browser, Page } from "playwright-core";
+import { pageHtml, pageScript, pageStyle } from "../../../src/operator/ui/page_files.ts";
+import { describeWithPeer } from "../../support/peers.ts";
+import { mistakesOf, startBrowser } from "../../support/ui_page.ts";
+import {
+  emptyPage,
+  fullPage,
+  loadingPage,
+  lostPage,
+  type SamplePage,
+  samplePage,
+} from "../../support/ui_sample_rows.ts";
+
+setDefaultTimeout(60_000);
+
+const views = ["overview", "locks", "elections", "barriers", "pools", "ticks", "topics", "retry", "servers"];
+/** Where pictures of all views are written; nowhere if it is not set. */
+const folder = process.env["BATON_UI_PICTURES"];
+
+const sizes = {
+  light: { width: 1440, height: 1000, colorScheme: "light" },
+  dark: { width: 1440, height: 1000, colorScheme: "dark" },
+  phone: { width: 390, height: 844, colorScheme: "light" },
+} as const;
+type Size = keyof typeof sizes;
+
+const axe = readFileSync(join(import.meta.dirname, "../../../node_modules/axe-core/axe.min.js"), "utf8");
+
+const files: Readonly<Record<string, { readonly type: string; readonly text: string }>> = {
+  "/": { type: "text/html", text: pageHtml },
+  "/page.js": { type: "text/javascript", text: pageScript },
+  "/page.css": { type: "text/css", text: pageStyle },
+};
+
+/** Serves the files of the page, and the rows of a sample as its stream, which stays open. */
+function serveSample({ tables, hour }: SamplePage): Bun.Server<undefined> {
+  const event = (name: string, data: unknown) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+  const hello = { nowMs: Date.now(), mayAct: true, showsBodies: false };
+  return Bun.serve({
+    port: 0,
+    idleTimeout: 0,
+    fetch: (request) => {
+      const { pathname } = new URL(request.url);
+      const file = files[pathname];
+      if (file !== undefined) return new Response(file.text, { headers: { "content-type": file.type } });
+      if (pathname === "/series") return Response.json(hour);
+      if (pathname !== "/stream") return new Response("not in the sample\n", { status: 404 });
+      const rows = new TextEncoder().encode(event("hello", hello) + event("tables", tables));
+      return new Response(new ReadableStream({ start: (stream) => stream.enqueue(rows) }));
+    },
+  });
+}
+
+describeWithPeer("chromium", "pictures of the page", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+    if (folder !== undefined) mkdirSync(folder, { recursive: true });
+  });
+  afterAll(() => browser?.close());
+
+  const withSample = async (sample: SamplePage, size: Size, look: (page: Page) => Promise<void>) => {
+    const { width, height, colorScheme } = sizes[size];
+    using server = serveSample(sample);
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme, bypassCSP: true });
+    const page = await context.newPage();
+    const mistakes = mistakesOf(page);
+    await page.goto(`http://127.0.0.1:${server.port}/#token=sample`);
+    await page.locator("main h1").first().waitFor();
+    await look(page);
+    expect(mistakes).toEqual([]);
+    await context.close();
+  };
+  const picture = async (page: Page, name: string) => {
+    if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`) });
+  };
+  const open = async (page: Page, view: string) => {
+    await page.evaluate(`location.hash = "${view}"`);
+    await page.locator("main h1").first().waitFor();
+  };
+
+  for (const size of Object.keys(sizes) as Size[]) {
+    test(`every view fits the screen, breaks no word, and axe finds no problem: ${size}`, async () => {
+      await withSample(samplePage(Date.now()), size, async (page) => {
+        await page.locator(".attention li").first().waitFor();
+        await page.evaluate(axe);
+        for (const view of views) {
+          await open(page, view);
+          await picture(page, `${view}_${size}`);
+          expect(await page.evaluate(widerThanScreen)).toEqual([]);
+          expect(await page.evaluate(brokenWords)).toEqual([]);
+          const { violations } = await page.evaluate(axeRun) as {
+            violations: { id: string; nodes: { html: string }[] }[];
+          };
+          expect(violations.map(({ id, nodes }) => `${view} ${id}: ${nodes[0]?.html}`)).toEqual([]);
+        }
+      });
+    });
+  }
+
+  test("without a reading the page shows no number, and nothing is green", async () => {
+    for (const [title, sample] of [["Reading", loadingPage], ["No coordination server responds", lostPage]] as const) {
+      await withSample(sample(Date.now()), "light", async (page) => {
+        await page.locator("h1", { hasText: title }).waitFor();
+        expect(await page.locator("svg.mark.good").count()).toBe(0);
+        expect(await page.locator(".tile .big").count()).toBe(0);
+      });
+    }
+  });
+
+  test("with nothing in use the page shows the first steps", async () => {
+    await withSample(emptyPage(Date.now()), "light", async (page) => {
+      await page.locator("h1", { hasText: "Nothing is in use yet" }).waitFor();
+    });
+  });
+
+  test("5,000 locks, 1,000 topics and 500 schedules: the page says how many rows are missing", async () => {
+    await withSample(fullPage(Date.now()), "light", async (page) => {
+      await page.locator(".tile .big", { hasText: "5,000" }).waitFor();
+      await open(page, "locks");
+      await page.getByText("Show 200 more rows").waitFor();
+      await open(page, "ticks");
+      await page.getByText("300 more are not shown").waitFor();
+    });
+  });
+});
+
+/** The links of a phone's rail can be scrolled into view: they are no skip links. */
+const axeRun = `axe.run(document, { resultTypes: ["violations"], rules: { "skip-link": { enabled: false } } })`;
+
+/** Returns the elements that reach over the right edge of the screen, unless a parent hides that part. */
+const widerThanScreen = `[...document.querySelectorAll("main *")].filter((one) => {
+  const hides = one.closest("svg, .unseen, .cut, .place, .feed, thead");
+  return hides === null && one.getBoundingClientRect().right > innerWidth + 1;
+}).map((one) => one.outerHTML.slice(0, 100))`;
+
+/** Returns words that are drawn on two lines. Names and commands may be broken. */
+const brokenWords = `(() => {
+  const broken = [];
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
+    if (node.parentElement.closest("code, .name, .what, svg, .unseen, dd.mono") !== null) continue;
+    for (const { index, 0: word } of node.data.matchAll(/[\\p{L}\\p{N}]{2,30}/gu)) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+      if (lines.size > 1) broken.push(word);
+    }
+  }
+  return broken;
+})()`;

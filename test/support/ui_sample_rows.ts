@@ -1,0 +1,414 @@
+/** Rows of a sample for pictures of the page of `baton ui`: a night with problems, and states without rows. */
+import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../src/base/rows/object_row.ts";
+import type { FollowedPoolRow, PoolItemRow } from "../../src/base/rows/pool_row.ts";
+import type { FollowedScheduleRow, RecordedRunRow } from "../../src/base/rows/schedule_row.ts";
+import type { RecordedHour, Totals } from "../../src/operator/ui/row_recorder.ts";
+import type { AboutRow, RatedStoreRow, UiTablePatch, UiTables } from "../../src/operator/ui/ui_rows.ts";
+
+export interface SamplePage {
+  readonly tables: UiTablePatch;
+  readonly hour: RecordedHour;
+}
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const timeText = (ms: number) => new Date(ms).toISOString();
+
+const about: AboutRow = {
+  servers: "zk1:2181,zk2:2181,zk3:2181",
+  root: "/baton",
+  version: "0.2.0",
+  isConnected: true,
+  problems: [],
+  isComplete: true,
+  actions: [],
+};
+
+const byKey = <Row>(rows: readonly Row[], key: (row: Row) => string) =>
+  Object.fromEntries(rows.map((row) => [key(row), row]));
+
+interface SamplePerson {
+  readonly who: string;
+  readonly since: number;
+  readonly asked?: boolean;
+  readonly value?: string;
+}
+
+/** `who` is such as `backup@db1:812 backup.sh`. */
+function holderRow({ who, since, asked = false, value }: SamplePerson): HolderRow {
+  const [, user = "", host = "", pid = "0", command = ""] = /^(\w+)@(\w+):(\d+) (.*)$/.exec(who) ?? [];
+  return {
+    id: `${pid}c5162`,
+    mode: "exclusive",
+    host,
+    pid: Number(pid),
+    user,
+    command,
+    reason: "",
+    value: value ?? null,
+    since: timeText(since),
+    session_id: null,
+    session_timeout_ms: 10_000,
+    revoke: asked ? { by: "ops@job1", reason: "upgrade" } : null,
+    warning: null,
+    slot: null,
+    rank: null,
+    fencing_token: `30127395${pid}`,
+  };
+}
+
+const waiterRow = (person: SamplePerson, place: number): WaiterRow => {
+  const { slot: _slot, rank: _rank, fencing_token: _token, ...shared } = holderRow(person);
+  return { ...shared, place, priority: 100 };
+};
+
+function objectRow(
+  kind: FollowedCoordinationRow["kind"],
+  name: string,
+  { holders = [], waiters = [], limit = null }: {
+    readonly holders?: readonly SamplePerson[];
+    readonly waiters?: readonly SamplePerson[];
+    readonly limit?: number | null;
+  },
+): FollowedCoordinationRow {
+  return {
+    kind,
+    name,
+    limit,
+    holders: holders.length,
+    waiters: waiters.length,
+    first_holders: holders.map(holderRow),
+    first_waiters: waiters.map((person, index) => waiterRow(person, index + 1)),
+    problem: null,
+  };
+}
+
+function lockRows(nowMs: number): FollowedCoordinationRow[] {
+  const ago = (minutes: number) => nowMs - minutes * minuteMs;
+  const lock = (name: string, who: string, minutes: number, waiters: readonly SamplePerson[] = []) =>
+    objectRow("lock", name, { holders: [{ who, since: ago(minutes) }], waiters });
+  return [
+    lock("nightly-backup", "backup@db1:812 backup.sh", 130, [
+      { who: "backup@db2:4410 backup.sh", since: ago(124) },
+      { who: "ops@job1:991 snapshot", since: ago(41) },
+      { who: "ops@job2:1204 snapshot", since: ago(3) },
+    ]),
+    objectRow("lock", "ledger-close", {
+      holders: [{ who: "app@web3:812 close", since: ago(14), asked: true }],
+      waiters: [{ who: "app@web1:77 close", since: ago(9) }],
+    }),
+    lock("search-index", "app@job2:3121 reindex", 19, [{ who: "app@job1:99 reindex", since: ago(2) }]),
+    lock("gpu", "ml@gpu1:52 train.py", 22),
+    lock("report/monthly", "report@web2:611 report", 8),
+    lock("schema-migration", "deploy@web1:71 migrate", 4),
+    lock("deploy/web", "deploy@job1:5120 deploy.sh", 1),
+    lock("cache-warm", "app@web3:4001 warm", 0.6),
+  ];
+}
+
+interface SampleSchedule {
+  readonly name: string;
+  readonly schedule: string;
+  readonly everyMinutes: number;
+  readonly takesMinutes: number;
+  readonly host: string;
+  /** The results of the last runs, the newest first; `done` for older ones. */
+  readonly last?: readonly RecordedRunRow["result"][];
+  readonly runsSinceMinutes?: number;
+}
+
+function runRow(id: string, host: string, tickMs: number, tookMs: number, result: RecordedRunRow["result"]) {
+  const hasRun = result !== "missed" && result !== "skipped";
+  const run: RecordedRunRow = {
+    result,
+    schedule_id: id,
+    tick: timeText(tickMs),
+    until: timeText(tickMs),
+    count: 1,
+    attempt: hasRun ? 1 : 0,
+    host: hasRun ? host : "",
+    pid: hasRun ? 4000 : 0,
+    user: "root",
+    token: null,
+    waited_ms: 0,
+    began: hasRun ? timeText(tickMs + 1000) : null,
+    ended: hasRun ? timeText(tickMs + 1000 + tookMs) : null,
+    late_ms: hasRun ? 1000 : null,
+    exit_code: result === "failed" ? 3 : result === "done" ? 0 : null,
+    signal: null,
+    why: result === "failed" ? "exited with 3" : null,
+  };
+  return run;
+}
+
+function scheduleRow(nowMs: number, sample: SampleSchedule): FollowedScheduleRow {
+  const { name, schedule, everyMinutes, takesMinutes, host, last = [], runsSinceMinutes } = sample;
+  const everyMs = everyMinutes * minuteMs;
+  const lastTick = nowMs - nowMs % everyMs;
+  const runs: RecordedRunRow[] = [];
+  for (let back = runsSinceMinutes === undefined ? 0 : 1; back < 60; back++) {
+    const tickMs = lastTick - back * everyMs;
+    if (tickMs < nowMs - 18 * hourMs) break;
+    const noise = 0.8 + (back * 7 % 10) / 25;
+    runs.unshift(runRow(name, host, tickMs, takesMinutes * minuteMs * noise, last[back] ?? "done"));
+  }
+  const began = runsSinceMinutes === undefined ? null : timeText(nowMs - runsSinceMinutes * minuteMs);
+  return {
+    name,
+    schedule_id: name,
+    schedule,
+    time_zone: "UTC",
+    settled_until: timeText(lastTick),
+    next: timeText(lastTick + everyMs),
+    overdue: false,
+    running: began === null ? null : { tick: timeText(lastTick), attempt: 1, host, pid: 812, began, lost: false },
+    runs,
+  };
+}
+
+const schedules: readonly SampleSchedule[] = [
+  {
+    name: "invoice-export",
+    schedule: "*/30 * * * *",
+    everyMinutes: 30,
+    takesMinutes: 3,
+    host: "web2",
+    last: ["failed", "failed", "failed"],
+  },
+  { name: "cert-renewal", schedule: "0 */8 * * *", everyMinutes: 480, takesMinutes: 1, host: "web1", last: ["missed"] },
+  {
+    name: "geo-sync",
+    schedule: "20 */2 * * *",
+    everyMinutes: 120,
+    takesMinutes: 30,
+    host: "job1",
+    last: ["done", "done", "done", "lost"],
+  },
+  {
+    name: "nightly-backup",
+    schedule: "0 1 * * *",
+    everyMinutes: 360,
+    takesMinutes: 11,
+    host: "db1",
+    runsSinceMinutes: 130,
+  },
+  {
+    name: "metrics-rollup",
+    schedule: "*/15 * * * *",
+    everyMinutes: 15,
+    takesMinutes: 1,
+    host: "db3",
+    last: ["done", "skipped"],
+  },
+  { name: "search-reindex", schedule: "0 */6 * * *", everyMinutes: 360, takesMinutes: 70, host: "job2" },
+  {
+    name: "db-snapshot",
+    schedule: "0 */4 * * *",
+    everyMinutes: 240,
+    takesMinutes: 24,
+    host: "db2",
+    runsSinceMinutes: 8,
+  },
+  { name: "log-rotate", schedule: "5 * * * *", everyMinutes: 60, takesMinutes: 2, host: "web1" },
+  { name: "cache-warm", schedule: "*/20 * * * *", everyMinutes: 20, takesMinutes: 1, host: "web3" },
+  { name: "quota-check", schedule: "45 */3 * * *", everyMinutes: 180, takesMinutes: 4, host: "job1" },
+  { name: "mail-digest", schedule: "0 7 * * 1-5", everyMinutes: 1440, takesMinutes: 6, host: "web2" },
+];
+
+function storeRow(nowMs: number, name: string, { waiting = 0, dead = 0, done = 0, processors = 1, rate = 0 }) {
+  const amount = (count: number) => ({ count, bytes: count * 2100 });
+  const row: RatedStoreRow = {
+    name,
+    folder: `/var/lib/baton/${name}`,
+    paused: false,
+    states: {
+      waiting: amount(waiting),
+      in_flight: amount(0),
+      done: amount(done),
+      dead: amount(dead),
+      dropped: amount(0),
+      cancelled: amount(0),
+    },
+    oldest: waiting === 0 ? null : timeText(nowMs - 23 * minuteMs),
+    next: waiting === 0 ? null : timeText(nowMs - 23 * minuteMs),
+    processors,
+    dead_letters: { pending: 0, error: null },
+    disk: { used_bytes: 412 << 20, free_bytes: 38 * 2 ** 30 },
+    rate,
+  };
+  return row;
+}
+
+function poolRow(nowMs: number): FollowedPoolRow {
+  const items: PoolItemRow[] = Array.from({ length: 6 }, (_, index) => ({
+    item: `img_${3120 + index}.jpg`,
+    state: "failed",
+    holder: null,
+    last_result: {
+      result: "failed",
+      what: "exited with 1",
+      by: "app@web2",
+      at: timeText(nowMs - (21 - index) * minuteMs),
+      until: timeText(nowMs + 24 * hourMs),
+    },
+  }));
+  return { name: "thumbnails", holders: 0, waiters: 0, done: 394, failed: 6, items };
+}
+
+/** A wave without chance, so that each picture is the same. */
+const wave = (index: number, base: number, height: number) =>
+  Math.round(base + height * (Math.sin(index / 23) + Math.sin(index / 7) / 2 + Math.sin(index / 3) / 5));
+
+function sampledHour(nowMs: number): RecordedHour {
+  const totals = (index: number): Totals => ({
+    held: wave(index, 8, 2),
+    waiting: wave(index, 4, 1),
+    handovers: Math.max(0, wave(index, 14, 3)),
+    published: wave(index, 1877, 60),
+    undelivered: 38_000 + index * 9,
+    pending: 1000 + Math.max(0, index - 250) * 2,
+    dead: 208 + Math.floor(index / 10),
+    delivered: index > 320 ? 0 : wave(index, 14, 2),
+  });
+  const event = (number: number, minutes: number, kind: "good" | "bad" | "busy" | "idle", name: string, what: string) =>
+    ({ number, atMs: nowMs - minutes * minuteMs, kind, name, what }) as const;
+  return {
+    sinceMs: nowMs - hourMs,
+    everyMs: 10_000,
+    samples: Array.from({ length: 360 }, (_, index) => ({
+      atMs: nowMs - (359 - index) * 10_000,
+      totals: totals(index),
+    })),
+    activity: [
+      event(1, 52, "bad", "invoice-export", "failed on web2"),
+      event(2, 43, "idle", "metrics-rollup", "skipped"),
+      event(3, 22, "bad", "invoice-export", "failed on web2"),
+      event(4, 17, "busy", "report-writer", "app@db3 leads"),
+      event(5, 8, "good", "log-rotate", "done on web1"),
+      event(6, 4, "busy", "schema-migration", "deploy@web1 holds it"),
+      event(7, 3, "good", "cache-warm", "done on web3"),
+      event(8, 0.6, "busy", "deploy/web", "deploy@job1 holds it"),
+    ],
+  };
+}
+
+const emptyHour: RecordedHour = { sinceMs: 0, everyMs: 10_000, samples: [], activity: [] };
+
+/** A night with problems of each kind. */
+export function samplePage(nowMs: number): SamplePage {
+  const election = (name: string, who: string, value: string, candidates: number) =>
+    objectRow("election", name, {
+      holders: [{ who, since: nowMs - 17 * minuteMs, value }],
+      waiters: Array.from({ length: candidates }, (_, index) => ({
+        who: `app@db${index + 1}:${700 + index} serve`,
+        since: nowMs - 90 * minuteMs,
+        value: `db${index + 1}:8080`,
+      })),
+    });
+  const topicNames = ["orders", "invoices", "prices", "audit", "mail", "metrics", "search", "sessions"];
+  const topics: UiTables["topics"][] = topicNames.map((topic, index) => ({
+    topic,
+    epoch: 12,
+    state: "stored",
+    server: index > 5 ? "ps2" : index % 2 === 0 ? "ps1" : "ps3",
+    there: index <= 5,
+    served: index <= 5,
+  }));
+  const servers: UiTables["servers"][] = [
+    { server: "ps1", endpoint: "tcp://db1:7001", store: null, draining: false, topic_count: 3 },
+    { server: "ps2", endpoint: null, store: null, draining: false, topic_count: 2 },
+    { server: "ps3", endpoint: "tcp://db3:7001", store: null, draining: true, topic_count: 3 },
+  ];
+  return {
+    tables: {
+      about: { about },
+      locks: byKey(lockRows(nowMs), ({ name }) => name),
+      elections: byKey(
+        [
+          election("report-writer", "app@db3:812 serve", "db3:8080", 2),
+          election("scheduler", "app@job1:2201 serve", "job1:9000", 1),
+        ],
+        ({ name }) => name,
+      ),
+      barriers: {
+        "import-start": objectRow("barrier", "import-start", {
+          limit: 5,
+          waiters: [1, 2, 3].map((host) => ({ who: `etl@job${host}:88 import`, since: nowMs - host * minuteMs })),
+        }),
+      },
+      pools: { thumbnails: poolRow(nowMs) },
+      ticks: byKey(schedules.map((one) => scheduleRow(nowMs, one)), ({ name }) => name),
+      topics: byKey(topics, ({ topic }) => topic),
+      servers: byKey(servers, ({ server }) => server),
+      stores: byKey(
+        [
+          storeRow(nowMs, "default", { waiting: 128, dead: 108, done: 91_400, processors: 0 }),
+          storeRow(nowMs, "webhooks", { waiting: 1112, dead: 137, done: 204_110, rate: 14 }),
+          storeRow(nowMs, "mail", { done: 12_031 }),
+        ],
+        ({ folder }) => folder,
+      ),
+      processes: {
+        "db1:9181": {
+          address: "db1:9181",
+          process: "keeper",
+          error: null,
+          gauges: { connections: 94, sessions: 121, nodes: 41_203 },
+          rates: { requests: 812 },
+        },
+      },
+    },
+    hour: sampledHour(nowMs),
+  };
+}
+
+export const emptyPage = (_nowMs: number): SamplePage => ({ tables: { about: { about } }, hour: emptyHour });
+
+export const lostPage = (nowMs: number): SamplePage => ({
+  tables: {
+    ...samplePage(nowMs).tables,
+    about: {
+      about: { ...about, isConnected: false, problems: ["no coordination server responds: connection refused"] },
+    },
+  },
+  hour: emptyHour,
+});
+
+export const loadingPage = (_nowMs: number): SamplePage => ({
+  tables: { about: { about: { ...about, isConnected: false, isComplete: false } } },
+  hour: emptyHour,
+});
+
+/** 5,000 locks, 1,000 topics and 500 schedules. */
+export function fullPage(nowMs: number): SamplePage {
+  const { tables, hour } = samplePage(nowMs);
+  const many = <Row>(count: number, row: (name: string, index: number) => Row) =>
+    Array.from({ length: count }, (_, index) => row(`job/${String(index).padStart(4, "0")}`, index));
+  const locks = many(
+    5000,
+    (name, index) =>
+      objectRow("lock", name, { holders: [{ who: `app@web${index % 9}:812 run`, since: nowMs - index * 1000 }] }),
+  );
+  const ticks = many(500, (name, index) =>
+    scheduleRow(nowMs, {
+      name,
+      schedule: "0 * * * *",
+      everyMinutes: 60,
+      takesMinutes: 4,
+      host: "job1",
+      last: index % 50 === 0 ? ["failed"] : [],
+    }));
+  const topics = many(
+    1000,
+    (topic) => ({ topic, epoch: 1, state: "stored", server: "ps1", there: true, served: true }) as const,
+  );
+  return {
+    tables: {
+      ...tables,
+      locks: byKey(locks, ({ name }) => name),
+      ticks: byKey(ticks, ({ name }) => name),
+      topics: byKey(topics, ({ topic }) => topic),
+    },
+    hour,
+  };
+}
