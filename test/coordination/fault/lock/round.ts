@@ -26,7 +26,7 @@ export interface RoundOptions {
 
 const contenders = 3;
 /** For what should come at once, on a machine that does many things at a time. */
-const patienceMs = 30_000;
+const patienceMs = 120_000;
 
 let rounds = 0;
 
