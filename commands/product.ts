@@ -7,7 +7,7 @@ import type { Setting, SettingTable, SettingValues } from "../src/base/config/se
 import type { DatabaseAddress } from "../src/base/postgres/database_address.ts";
 import type { ExitCode } from "../src/base/exit_codes.ts";
 import type { PrimaryConnection } from "../src/base/postgres/primary_connection.ts";
-import type { Finding, JudgeRows } from "../src/base/rows/finding.ts";
+import type { Finding } from "../src/base/rows/finding.ts";
 import type { CoordinationObjectDetails, CoordinationObjectKind } from "../src/base/rows/object_row.ts";
 import type { MetricsProcessKind } from "../src/base/rows/process_row.ts";
 import type { RowChanges, RowKind, RowSnapshot } from "../src/base/rows/row_kinds.ts";
@@ -121,8 +121,6 @@ export interface ProductView<S extends SettingTable = SettingTable, P extends Se
   metricsAddresses(values: SettingValues<S>): readonly (string | undefined)[];
   /** Opens the source of the rows. Rejects with USAGE or CONFIG. */
   open(call: ProductViewCall<S>): Promise<RowSource>;
-  /** Decides what is wrong with the rows. */
-  readonly judge: JudgeRows;
   /** Returns the requests of the page that the product answers. `source` is the result of `open`. */
   page?(call: ProductViewCall<S & P>, source: RowSource): Promise<UiPageRequests>;
   metrics?(options: ProductMetricsOptions): Promise<(zk: ZooKeeper) => Promise<Metric[]>>;

@@ -10,21 +10,25 @@ import { longSessionTimeoutWarning } from "../../src/coordination/connect/comman
 import { interopRecipes } from "../../src/coordination/nodes/interop_node_names.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/nodes/session_waits.ts";
 import { diagnoseTickSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
+import { keeperSettings } from "../../src/coordination/settings/command_settings.ts";
 import { isSessionResumable } from "../../src/protocols/zookeeper/handshake.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { requireOneInteropPath } from "../name_arguments.ts";
-import { defineDoctor } from "../product.ts";
+import { defineDoctor, withoutFlag } from "../product.ts";
+import { certificateFindings, ownKeeperFindings } from "./machine_findings.ts";
 
 const settings = {
   recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "check the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself, instead of " +
       "baton's locks",
   }),
+  keeperTlsCert: withoutFlag(keeperSettings.keeperTlsCert),
+  keeperTlsCa: withoutFlag(keeperSettings.keeperTlsCa),
 } satisfies SettingTable;
 
 export const coordinationDoctor = defineDoctor({
   settings,
-  inspection(names, { recipe, root, sessionTimeout }) {
+  inspection(names, { recipe, root, sessionTimeout, tlsCa, tlsCert, keeperTlsCert, keeperTlsCa }) {
     const path = recipe === undefined ? null : requireOneInteropPath("doctor", names, recipe);
     if (path === null && names.length > 0) {
       throw new BatonError("USAGE", `baton doctor takes no names, not "${names.join(" ")}"`);
@@ -33,6 +37,8 @@ export const coordinationDoctor = defineDoctor({
       const own = [
         ...timeoutFindings(zk.session.timeoutMs, sessionTimeout, place.servers.startsWith("unix:")),
         ...resumeFindings(zk),
+        ...certificateFindings([tlsCa, tlsCert, keeperTlsCert, keeperTlsCa], Date.now()),
+        ...ownKeeperFindings(place),
         ...(path === null ? await diagnoseTickSchedules(zk, { root }) : []),
       ];
       const diagnosis = path === null || recipe === undefined

@@ -1,6 +1,5 @@
 /** Reads the rows of locks, elections, barriers, gates, pools and schedules. */
 import type { MetricsProcessKind } from "../../src/base/rows/process_row.ts";
-import { judgeCoordinationRows } from "../../src/base/rows/row_findings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { keeperSettings } from "../../src/coordination/settings/command_settings.ts";
 import { defineView, type ProductViewCall, type RowSource, withoutFlag } from "../product.ts";
@@ -16,7 +15,6 @@ const keeperProcess: MetricsProcessKind = {
 
 export const coordinationView = defineView({
   kinds: ["lock", "election", "barrier", "gate", "pool", "schedule"],
-  judge: judgeCoordinationRows,
   settings,
   pageSettings: {},
   processes: [keeperProcess],

@@ -1,16 +1,14 @@
 /** Reads the rows of all products once, and decides what is wrong with them. */
 import type { Finding, JudgedRows } from "../../src/base/rows/finding.ts";
 import { makeFinding } from "../../src/base/rows/finding.ts";
-import type { RowChange, RowKind } from "../../src/base/rows/row_kinds.ts";
+import { type RowChange, rowKinds } from "../../src/base/rows/row_kinds.ts";
+import { judgeRows } from "../../src/base/rows/row_findings.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { ProductView, RowSource } from "../product.ts";
 import { type OpenRowSource, RowSources, type RowSourcesCall } from "./row_sources.ts";
 
-const judgedKinds: readonly RowKind[] = [
-  ...["lock", "election", "barrier", "gate", "pool", "schedule"] as const,
-  ...["topic", "server", "store"] as const,
-];
+const judgedKinds = rowKinds.filter((kind) => kind !== "process");
 
 /** Returns the findings of all products. Rejects if the coordination service fails. */
 export async function findRowProblems(
@@ -24,7 +22,7 @@ export async function findRowProblems(
   const unreadable = readings.flatMap(({ problems }) => problems).map((what) => {
     return makeFinding("store-unreadable", { where: "message stores", what, action: "check the store and its access" });
   });
-  return [...views.flatMap(({ judge }) => judge(rows, Date.now())), ...unreadable];
+  return [...judgeRows(rows, Date.now()), ...unreadable];
 }
 
 interface JudgedReading {

@@ -1,25 +1,36 @@
-/** The checks of `baton doctor` for topics: the database that stores them, and messages that it has lost. */
-import { type Setting, type SettingTable } from "../../src/base/config/setting.ts";
+/** The checks of `baton doctor` for topics: their subscribers, their database, and messages that it has lost. */
+import type { SettingTable } from "../../src/base/config/setting.ts";
 import { insertSchemaName } from "../../src/base/postgres/database_schema.ts";
 import type { PostgresRow, PrimaryConnection } from "../../src/base/postgres/primary_connection.ts";
 import { StatementError } from "../../src/base/postgres/statement_error.ts";
 import { type Finding, makeFinding } from "../../src/base/rows/finding.ts";
-import { pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
+import { judgeRows } from "../../src/base/rows/row_findings.ts";
+import type { TopicDetailsRow } from "../../src/base/rows/topic_row.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { requestTopicAction } from "../../src/pubsub/admin/manage_topic.ts";
+import { readServerOverview, type ServerOverview } from "../../src/pubsub/admin/server_overview.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { pubsubKeySettings, pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
+import type { TopicDetails } from "../../src/pubsub/store/operations/topic_details.ts";
 import { topicsWithPossibleLossSql } from "../../src/pubsub/store/postgres/postgres_tables.ts";
-import { type CheckedDatabase, defineDoctor } from "../product.ts";
+import { makeTopicDetailsRow } from "../../src/pubsub/view/overview_rows.ts";
+import { type CheckedDatabase, defineDoctor, withoutFlag } from "../product.ts";
+import { readPubsubServiceSecurity } from "./service_security.ts";
 import { readTopicStoreLocation } from "./topic_store_location.ts";
 
 /** The report names losses of the last `lossDays` days, and at most `lossesMax` of them. */
 const lossDays = 7;
 const lossesMax = 20;
-
-/** Returns the setting without its flag, so that the value comes only from a variable or a file. */
-function withoutFlag<T>({ flag: _, ...setting }: Setting<T>): Setting<T> {
-  return setting;
-}
+/** How many topics of each server are checked, and how long one answer may take, in milliseconds. */
+const topicsMax = 100;
+const topicMsMax = 2000;
 
 const settings = {
   pubsubStore: withoutFlag(pubsubStoreSettings.pubsubStore),
+  pubsubKey: withoutFlag(pubsubKeySettings.pubsubKey),
   pubsubRequireSync: withoutFlag(pubsubStoreSettings.pubsubRequireSync),
 } satisfies SettingTable;
 
@@ -33,7 +44,45 @@ export const pubsubDoctor = defineDoctor({
     return location?.database ? [{ where: location.where, ...location.database }] : [];
   },
   inspectDatabase: lossFindings,
+  inspection(names, { root, pubsubKey }) {
+    if (names.length > 0) return () => Promise.resolve({ counts: {}, findings: [] });
+    const socket = readPubsubServiceSecurity({ pubsubKey })?.internalDialOptions;
+    return async (zk) => {
+      const path = new PubsubPath(root);
+      const servers = await zk.exists(path.base) === null ? [] : await readServerOverview(zk, path);
+      const connected = servers.filter(({ endpoint }) => endpoint !== null);
+      const found = await Promise.all(connected.map((server) => topicFindings(zk, { path, server, socket })));
+      return { counts: {}, findings: found.flat() };
+    };
+  },
 });
+
+interface CheckedServer {
+  readonly path: PubsubPath;
+  readonly server: ServerOverview;
+  readonly socket: ZeroMqSocketOptions | undefined;
+}
+
+/** Asks a server for its first topics, one after the other. The first failure ends the check of this server. */
+async function topicFindings(zk: ZooKeeper, { path, server, socket }: CheckedServer): Promise<Finding[]> {
+  const topicDetails: TopicDetailsRow[] = [];
+  const unreadable: Finding[] = [];
+  for (const { topic } of server.topics.slice(0, topicsMax)) {
+    try {
+      const options = { clock: systemClock(), withinMs: topicMsMax, socket };
+      const { owner, value } = await requestTopicAction(zk, path, { topic, action: "show" }, options);
+      topicDetails.push(makeTopicDetailsRow(topic, owner, value as TopicDetails));
+    } catch (thrown) {
+      if (!(thrown instanceof BatonError)) throw thrown;
+      if (thrown.code === "NOT_FOUND") continue; // it was deleted meanwhile
+      const where = `server ${JSON.stringify(server.id)}`;
+      const action = "check the server and its log, and pubsub.key in the configuration";
+      unreadable.push(makeFinding("topics-unreadable", { where, what: thrown.message, action }));
+      break;
+    }
+  }
+  return [...judgeRows({ topicDetails }, Date.now()), ...unreadable];
+}
 
 /**
  * Finds topics that have lost, or may have lost, messages in the last days, and topics that are closed because of it.

@@ -1,7 +1,6 @@
 /** The rows of topics and servers, the metrics of their processes, and the page's requests about them. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import type { MetricsProcessKind } from "../../src/base/rows/process_row.ts";
-import { judgeTopicRows } from "../../src/base/rows/row_findings.ts";
 import { pubsubKeySettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { defineView, type ProductViewCall, type RowSource, withoutFlag } from "../product.ts";
 
@@ -26,7 +25,6 @@ const processes: readonly MetricsProcessKind[] = [
 
 export const pubsubView = defineView({
   kinds: ["topic", "server"],
-  judge: judgeTopicRows,
   settings,
   pageSettings: pubsubKeySettings,
   processes,

@@ -1,7 +1,6 @@
 /** Shows message stores in the view and on its page. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import type { MetricsProcessKind } from "../../src/base/rows/process_row.ts";
-import { judgeStoreRows } from "../../src/base/rows/row_findings.ts";
 import {
   retryProcessorSettings,
   retryRedactSettings,
@@ -25,7 +24,6 @@ const retryProcess: MetricsProcessKind = {
 
 export const retryView = defineView({
   kinds: ["store"],
-  judge: judgeStoreRows,
   settings,
   pageSettings: retryRedactSettings,
   processes: [retryProcess],

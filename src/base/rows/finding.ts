@@ -1,8 +1,10 @@
 /** The findings: everything that baton can find wrong with an object. `baton doctor` and the page show them. */
+import { printable } from "../support/text.ts";
 import type { FollowedCoordinationRow } from "./object_row.ts";
 import type { FollowedPoolRow } from "./pool_row.ts";
 import type { RowsByKind } from "./row_kinds.ts";
 import type { FollowedScheduleRow } from "./schedule_row.ts";
+import type { TopicDetailsRow } from "./topic_row.ts";
 
 /**
  * problem: the object does not work correctly, or needs a person. warning: the object works now, but may stop working.
@@ -11,15 +13,18 @@ export type FindingSeverity = "problem" | "warning";
 
 /** Every finding, with its severity. Users ignore findings by these identifiers, so they must not change. */
 export const findingSeverities = {
+  "certificate-ends": "warning",
   "database-clock": "warning",
   "database-setting": "warning",
   "database-unreadable": "problem",
   "database-unsafe": "problem",
   "dead-letters": "problem",
   "dead-letters-not-delivered": "problem",
+  "disk-full": "problem",
   "election-without-leader": "problem",
   "holder-asked-to-release": "warning",
   "holder-not-guarded": "warning",
+  "keepers-of-several-users": "warning",
   "lock-counter-ended": "problem",
   "lock-counter-ends": "warning",
   "lock-not-taken": "problem",
@@ -42,10 +47,12 @@ export const findingSeverities = {
   "session-not-resumable": "warning",
   "session-timeout": "warning",
   "session-timeout-too-short": "problem",
-  "store-disk-full": "warning",
   "store-unattended": "problem",
   "store-unreadable": "problem",
+  "subscriber-behind": "warning",
+  "topic-damaged": "problem",
   "topic-losses": "warning",
+  "topics-unreadable": "warning",
   "topics-without-server": "problem",
 } as const satisfies Readonly<Record<string, FindingSeverity>>;
 
@@ -63,8 +70,10 @@ export interface Finding {
   readonly action: string;
 }
 
+/** Makes a finding. Its texts may quote names that other programs chose. */
 export function makeFinding(id: FindingId, { where, what, action }: Omit<Finding, "id" | "severity">): Finding {
-  return { id, severity: findingSeverities[id], where, what, action };
+  const severity = findingSeverities[id];
+  return { id, severity, where: printable(where), what: printable(what), action: printable(action) };
 }
 
 /** The rows from which findings are decided. A kind that was not read is missing. */
@@ -76,7 +85,5 @@ export type JudgedRows =
     readonly pool?: readonly FollowedPoolRow[];
     readonly schedule?: readonly FollowedScheduleRow[];
   }
-  & { readonly [Kind in "topic" | "server" | "store"]?: readonly RowsByKind[Kind][] };
-
-/** Decides the findings of a product from rows. Pure. `nowMs` is the wall clock. */
-export type JudgeRows = (rows: JudgedRows, nowMs: number) => readonly Finding[];
+  & { readonly [Kind in "topic" | "server" | "store"]?: readonly RowsByKind[Kind][] }
+  & { readonly topicDetails?: readonly TopicDetailsRow[] };

@@ -1,34 +1,43 @@
-/** Decides from rows what is wrong. `baton doctor` and the page show these findings. Pure. */
+/** Decides from rows what is wrong. `baton doctor` and the page show these findings. */
 import { formatDuration } from "../support/duration.ts";
 import { countWithNoun } from "../support/text.ts";
-import { type Finding, type JudgedRows, type JudgeRows, makeFinding } from "./finding.ts";
-import type { FollowedCoordinationRow } from "./object_row.ts";
+import { type Finding, type JudgedRows, makeFinding } from "./finding.ts";
+import type { FollowedCoordinationRow, WaiterRow } from "./object_row.ts";
 import type { FollowedPoolRow } from "./pool_row.ts";
 import { type FollowedScheduleRow, isScheduleOverdue } from "./schedule_row.ts";
 import { isStoreUnattended, type StoreRow } from "./store_row.ts";
+import type { TopicDetailsRow, TopicListRow } from "./topic_row.ts";
 
 /**
  * Maximum time, in milliseconds, in which the first waiter acquires a free lock. It is long because the clocks of two
  * machines are compared.
  */
-export const acquireMsMax = 30_000;
+const acquireMsMax = 30_000;
 /** Maximum time, in milliseconds, in which a holder releases the lock after a request. */
-export const releaseMsMax = 60_000;
-/** Free disk space, in bytes, below which a store is about to refuse messages. */
+const releaseMsMax = 60_000;
+/** Free disk space, in bytes, below which a store or a keeper is about to refuse data. */
 const freeBytesMin = 64 << 20;
+/** How many undelivered messages a subscriber may have. A subscriber that runs has fewer most of the time. */
+const pendingMax = 10_000;
 
 /** Returns the name as one word of a shell. */
 function shellWord(name: string): string {
   return /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
 }
 
-export const judgeCoordinationRows: JudgeRows = (rows, nowMs) => [
-  ...[rows.lock, rows.election, rows.barrier, rows.gate].flatMap((some = []) =>
-    some.flatMap((row) => judgeObject(row, nowMs))
-  ),
-  ...(rows.pool ?? []).flatMap(judgePool),
-  ...(rows.schedule ?? []).flatMap((row) => judgeSchedule(row, nowMs)),
-];
+/** Returns the findings of all rows. Pure. `nowMs` is the wall clock. */
+export function judgeRows(rows: JudgedRows, nowMs: number): Finding[] {
+  const { lock = [], election = [], barrier = [], gate = [], pool = [], schedule = [] } = rows;
+  const { topic = [], topicDetails = [], store = [] } = rows;
+  return [
+    ...[...lock, ...election, ...barrier, ...gate].flatMap((row) => judgeObject(row, nowMs)),
+    ...pool.flatMap(judgePool),
+    ...schedule.flatMap((row) => judgeSchedule(row, nowMs)),
+    ...judgeTopics(topic),
+    ...topicDetails.flatMap(judgeTopicDetails),
+    ...store.flatMap((row) => judgeStore(row, nowMs)),
+  ];
+}
 
 function judgeObject(row: FollowedCoordinationRow, nowMs: number): Finding[] {
   const { kind, name, problem, first_holders } = row;
@@ -52,17 +61,24 @@ function judgeObject(row: FollowedCoordinationRow, nowMs: number): Finding[] {
 
 /** Finds the waiter that does not acquire a free lock, and blocks the others. */
 function judgeFirstWaiter(
-  { kind, holders, first_waiters: [first] }: FollowedCoordinationRow,
+  row: FollowedCoordinationRow,
   { nowMs, where, action }: { readonly nowMs: number; readonly where: string; readonly action: string },
 ): Finding[] {
-  if ((kind !== "lock" && kind !== "election") || holders !== 0 || first === undefined || first.since === null) {
-    return [];
-  }
+  const { kind, first_waiters: [first] } = row;
+  if ((kind !== "lock" && kind !== "election") || first === undefined || first.since === null) return [];
+  if (!isFreeFor(first, row)) return [];
   const waitedMs = nowMs - Date.parse(first.since);
   if (waitedMs < acquireMsMax) return [];
   const waiter = `process ${first.pid} on ${first.host} has waited for ${formatDuration(waitedMs)}`;
   const what = `${waiter} and does not acquire it, although it is free: stop that process`;
   return [makeFinding(kind === "lock" ? "lock-not-taken" : "election-without-leader", { where, what, action })];
+}
+
+/** Returns whether a waiter can join the holders. All holders have the same mode. */
+function isFreeFor({ mode }: WaiterRow, { holders, limit, first_holders: [holder] }: FollowedCoordinationRow): boolean {
+  if (holders === null || holders === 0) return holders === 0;
+  if (mode !== holder?.mode) return false;
+  return mode === "shared" || mode === "permit" && limit !== null && holders < limit;
 }
 
 function judgePool({ name, failed }: FollowedPoolRow): Finding[] {
@@ -102,8 +118,8 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
   return [makeFinding("schedule-failing", { where, what, action: history })];
 }
 
-export const judgeTopicRows: JudgeRows = ({ topic = [] }) => {
-  const offline = Map.groupBy(topic.filter(({ there }) => !there), ({ server }) => server);
+function judgeTopics(rows: readonly TopicListRow[]): Finding[] {
+  const offline = Map.groupBy(rows.filter(({ there }) => !there), ({ server }) => server);
   return [...offline].map(([server, topics]) => {
     const what = `it is offline, and no other server has its store: ${countWithNoun(topics.length, "topic")} ` +
       "cannot be reached";
@@ -113,17 +129,31 @@ export const judgeTopicRows: JudgeRows = ({ topic = [] }) => {
       action: "start it again: baton pubsub server",
     });
   });
-};
+}
 
-export const judgeStoreRows: JudgeRows = ({ store = [] }) => store.flatMap(judgeStore);
+function judgeTopicDetails({ topic, subscribers: [slowest], damage }: TopicDetailsRow): Finding[] {
+  const where = `topic ${JSON.stringify(topic)}`;
+  const findings: Finding[] = [];
+  if (damage !== null) {
+    const action = `baton pubsub topic repair ${shellWord(topic)}`;
+    findings.push(makeFinding("topic-damaged", { where, what: damage, action }));
+  }
+  if (slowest !== undefined && slowest.pending > pendingMax) {
+    const { client, pending } = slowest;
+    const what = `subscriber ${JSON.stringify(client)} has ${countWithNoun(pending, "undelivered message")}`;
+    const action = `start it, or end its subscription: baton pubsub topic show ${shellWord(topic)}`;
+    findings.push(makeFinding("subscriber-behind", { where, what, action }));
+  }
+  return findings;
+}
 
-function judgeStore(row: StoreRow): Finding[] {
-  const { name, folder, states: { dead: { count: dead } }, dead_letters: { pending, error }, disk } = row;
+function judgeStore(row: StoreRow, nowMs: number): Finding[] {
+  const { name, folder, next, states: { dead: { count: dead } }, dead_letters: { pending, error }, disk } = row;
   const where = `message store ${JSON.stringify(name)}`;
   const findings: Finding[] = [];
   const from = `--store ${shellWord(folder)}`;
-  if (isStoreUnattended(row)) {
-    const what = "messages wait, and no processor is running";
+  if (isStoreUnattended(row) && Date.parse(next ?? "") <= nowMs) {
+    const what = "messages are due, and no processor is running";
     findings.push(makeFinding("store-unattended", { where, what, action: `baton retry-processor run ${from}` }));
   }
   if (dead > 0) {
@@ -135,13 +165,12 @@ function judgeStore(row: StoreRow): Finding[] {
     const action = "check the destination of --dead-letter-to";
     findings.push(makeFinding("dead-letters-not-delivered", { where, what, action }));
   }
-  if (disk.free_bytes !== null && disk.free_bytes < freeBytesMin) {
-    const what = `its disk has only ${disk.free_bytes >> 20} MiB left, and it refuses messages before the disk is full`;
-    findings.push(makeFinding("store-disk-full", { where, what, action: "make room on the disk" }));
-  }
-  return findings;
+  return [...findings, ...judgeDisk(where, disk.free_bytes)];
 }
 
-/** Decides the findings of all products. */
-export const judgeRows: JudgeRows = (rows: JudgedRows, nowMs) =>
-  [judgeCoordinationRows, judgeTopicRows, judgeStoreRows].flatMap((judge) => judge(rows, nowMs));
+/** Finds a disk that is almost full. `freeBytes` is null for the disk of another machine. */
+export function judgeDisk(where: string, freeBytes: number | null): Finding[] {
+  if (freeBytes === null || freeBytes >= freeBytesMin) return [];
+  const what = `its disk has only ${Math.floor(freeBytes / 2 ** 20)} MiB left, and it refuses data before it is full`;
+  return [makeFinding("disk-full", { where, what, action: "make room on the disk" })];
+}

@@ -92,6 +92,11 @@ function readCertificates(file: string): string {
   return pem;
 }
 
+/** Returns when the first certificate of a PEM file ends, in Unix milliseconds. Throws CONFIG. */
+export function readCertificateEndMs(file: string): number {
+  return Date.parse(firstCertificate(readPem(file), file).validTo);
+}
+
 /**
  * Returns the content of a PEM file with a private key. Throws CONFIG if baton cannot read it, other users can read it,
  * or `passphrase` does not open it.

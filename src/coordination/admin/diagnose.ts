@@ -2,20 +2,14 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { type Finding, type FindingId, makeFinding } from "../../base/rows/finding.ts";
-import { acquireMsMax, releaseMsMax } from "../../base/rows/row_findings.ts";
-import { formatDuration } from "../../base/support/duration.ts";
-import { printable } from "../../base/support/text.ts";
-import { type HolderNodeInfo, nameOfHolder, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
 import { parseContenderNode, parseHolderNode } from "../lock/lock_nodes.ts";
 import { parseLockState } from "../lock/lock_state.ts";
 import { mapInBatches, nullIfNoNode, readChildNames, readExistingNodes } from "../nodes/node_requests.ts";
-import { contenderComesBefore, isCompatibleLockMode } from "../lock/queue_position.ts";
 
 /** A lock or an election as it was read. */
 export interface LockSnapshot {
   readonly where: string;
-  readonly isElection: boolean;
   readonly path: string;
   readonly data: Uint8Array;
   readonly children: readonly string[];
@@ -28,7 +22,6 @@ export interface LockSnapshot {
 export interface LockNodeSnapshot {
   readonly name: string;
   readonly isEphemeral: boolean;
-  readonly info: HolderNodeInfo;
 }
 
 export interface LockQueueDiagnosis {
@@ -44,11 +37,11 @@ const batchSize = 200;
 
 export async function diagnoseLockQueues(
   zk: ZooKeeper,
-  { root, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
+  { root }: { readonly root?: string } = {},
 ): Promise<LockQueueDiagnosis> {
   const [locks, elections] = await Promise.all([
-    diagnoseFolder(zk, coordinationFolderPath("locks", root), { called: "lock", nowMs }),
-    diagnoseFolder(zk, coordinationFolderPath("elections", root), { called: "election", nowMs }),
+    diagnoseFolder(zk, coordinationFolderPath("locks", root), "lock"),
+    diagnoseFolder(zk, coordinationFolderPath("elections", root), "election"),
   ]);
   return { locks: locks.count, elections: elections.count, findings: [...locks.findings, ...elections.findings] };
 }
@@ -56,13 +49,13 @@ export async function diagnoseLockQueues(
 async function diagnoseFolder(
   zk: ZooKeeper,
   folder: string,
-  { called, nowMs }: { readonly called: string; readonly nowMs: number },
+  called: "lock" | "election",
 ): Promise<{ count: number; findings: Finding[] }> {
   const names = [...await readChildNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const where = `${called} ${JSON.stringify(decodeLockName(name))}`;
     const lock = await readSnapshot(zk, `${folder}/${name}`);
-    return lock === null ? [] : diagnoseLock({ ...lock, where, isElection: called === "election" }, nowMs);
+    return lock === null ? [] : diagnoseLock({ ...lock, where });
   });
   return { count: names.length, findings: findings.flat() };
 }
@@ -71,7 +64,7 @@ async function diagnoseFolder(
 async function readSnapshot(
   zk: ZooKeeper,
   path: string,
-): Promise<Omit<LockSnapshot, "where" | "isElection"> | null> {
+): Promise<Omit<LockSnapshot, "where"> | null> {
   const [lock, list, queue, holders] = await Promise.all([
     nullIfNoNode(zk.getData(path)),
     nullIfNoNode(zk.getChildren(path)),
@@ -81,9 +74,7 @@ async function readSnapshot(
   if (lock === null || list === null) return null;
   const nodes = async (folder: string, names: readonly string[]): Promise<LockNodeSnapshot[]> => {
     const found = await readExistingNodes(zk, folder, names.map((name) => ({ name })));
-    return found.map(({ node, data, stat }) => {
-      return { ...node, isEphemeral: stat.ephemeralOwner !== 0n, info: parseHolderNodeInfo(data) };
-    });
+    return found.map(({ node, stat }) => ({ ...node, isEphemeral: stat.ephemeralOwner !== 0n }));
   };
   const [held, queued] = await Promise.all([
     nodes(`${path}/h`, holders),
@@ -99,12 +90,11 @@ async function readSnapshot(
   };
 }
 
-/** Returns the findings for one lock. `nowMs` is in Unix milliseconds. Pure. */
-export function diagnoseLock(lock: LockSnapshot, nowMs: number): Finding[] {
+/** Returns the findings for one lock that its nodes show. Rows show the others. Pure. */
+export function diagnoseLock(lock: LockSnapshot): Finding[] {
   const { where } = lock;
   const findings: Finding[] = [];
-  const addFinding: AddFinding = (id, what, action) =>
-    findings.push(makeFinding(id, { where, what: printable(what), action: printable(action) }));
+  const addFinding: AddFinding = (id, what, action) => findings.push(makeFinding(id, { where, what, action }));
   let limit: number | null = null;
   try {
     limit = parseLockState(lock.data, lock.path).limit;
@@ -132,8 +122,6 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): Finding[] {
       "wait until they finish",
     );
   }
-  checkHolders(lock, nowMs, addFinding);
-  checkFirstWaiter(lock, { nowMs, limit: limit ?? 1 }, addFinding);
   return findings;
 }
 
@@ -175,41 +163,4 @@ function checkCounter({ queue, sequence }: LockSnapshot, addFinding: AddFinding)
     ? `its counter has reached its end, ${lockQueueSequenceMax}:`
     : `its counter is at ${last}, and at ${lockQueueSequenceMax}`;
   addFinding("lock-counter-ends", `${where} the order of arrival is lost`, "delete its node when it is not in use");
-}
-
-function checkHolders({ holders }: LockSnapshot, nowMs: number, addFinding: AddFinding): void {
-  for (const { info } of holders) {
-    const { revoke, sinceMs } = info;
-    if (revoke === null || sinceMs === 0 || nowMs - sinceMs < releaseMsMax) continue;
-    const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
-    addFinding(
-      "holder-asked-to-release",
-      `${nameOfHolder(info)} was asked to release it${by} and still holds it: its command may ignore the stop signal`,
-      `stop its command, or use baton break --force`,
-    );
-  }
-}
-
-/** Reports the first waiter if it has not acquired a free lock in time. */
-function checkFirstWaiter(
-  { holders, queue, isElection }: LockSnapshot,
-  { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
-  addFinding: AddFinding,
-): void {
-  const granted = holders.map(({ name }) => parseHolderNode(name)?.guid);
-  const contenders = queue.flatMap(({ name, info }) => {
-    const node = parseContenderNode(name);
-    return node === null || granted.includes(node.guid) ? [] : [{ node, info }];
-  }).sort((left, right) => (contenderComesBefore(left.node, right.node) ? -1 : 1));
-  const [first] = contenders;
-  if (first === undefined || first.info.sinceMs === 0) return;
-  const waitedMs = nowMs - first.info.sinceMs;
-  if (waitedMs < acquireMsMax || !isCompatibleLockMode(first.node.mode, holders.map(({ name }) => name), limit)) return;
-  const waited = formatDuration(waitedMs);
-  addFinding(
-    isElection ? "election-without-leader" : "lock-not-taken",
-    `${nameOfHolder(first.info)} has waited for ${waited} and does not acquire it, although it is free: ` +
-      "its session is alive, but it does not act, and blocks the others",
-    "stop that process",
-  );
 }

@@ -12,7 +12,6 @@ import {
   parseInteropNode,
 } from "../nodes/interop_node_names.ts";
 import { interopQueueHolders, knownInteropContenders } from "../interop/interop_queue_position.ts";
-import { printable } from "../../base/support/text.ts";
 import { type Finding, type FindingId, makeFinding } from "../../base/rows/finding.ts";
 import { type LockQueueDiagnosis, lockQueueSequenceMax, lockQueueSequenceWarning } from "./diagnose.ts";
 
@@ -113,7 +112,7 @@ export function diagnoseInteropLock({ path, recipe, children, sequence }: Intero
   const findings: Finding[] = [];
   const where = `lock ${JSON.stringify(path)}`;
   const addFinding = (id: FindingId, what: string, action: string) =>
-    findings.push(makeFinding(id, { where, what: printable(what), action }));
+    findings.push(makeFinding(id, { where, what, action }));
   let last = sequence;
   for (const { name, isEphemeral } of children) {
     const node = parseInteropNode(recipe, name);

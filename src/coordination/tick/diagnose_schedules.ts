@@ -6,7 +6,6 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { type Finding, makeFinding } from "../../base/rows/finding.ts";
 import { matchesTimeZoneFingerprint } from "../../base/schedule/zone_print.ts";
-import { printable } from "../../base/support/text.ts";
 import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import { parseTickState, type TickState } from "./tick_state.ts";
@@ -43,7 +42,7 @@ export async function diagnoseTickSchedules(
       } catch (thrown) {
         if (!(thrown instanceof BatonError)) throw thrown;
         const action = "use one version of baton on all hosts";
-        return [makeFinding("object-unreadable", { where: lock, what: printable(thrown.message), action })];
+        return [makeFinding("object-unreadable", { where: lock, what: thrown.message, action })];
       }
     }));
     return found.flat();
@@ -60,13 +59,13 @@ export function diagnoseTickSchedule(
   { schedule, zone, zonePrint, uptoMs }: TickState,
   nowMs: number,
 ): Finding[] {
-  const where = printable(`schedule "${schedule}" of ${lock}`);
+  const where = `schedule "${schedule}" of ${lock}`;
   const findings: Finding[] = [];
   if (!matchesTimeZoneFingerprint(zone, zonePrint)) {
     const what = `this machine has other rules for the time zone ${zone} than the host that ran the last tick, ` +
       "so that their ticks may differ";
     const action = "install the same version of the tz database, and of baton, on all hosts";
-    findings.push(makeFinding("schedule-time-zone", { where, what: printable(what), action }));
+    findings.push(makeFinding("schedule-time-zone", { where, what, action }));
   }
   if (uptoMs > nowMs + aheadMsMax) {
     const upto = new Date(uptoMs).toISOString();

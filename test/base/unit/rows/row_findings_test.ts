@@ -5,6 +5,7 @@ import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../../../
 import { judgeRows } from "../../../../src/base/rows/row_findings.ts";
 import type { FollowedScheduleRow, RecordedRunRow } from "../../../../src/base/rows/schedule_row.ts";
 import type { StoreRow } from "../../../../src/base/rows/store_row.ts";
+import type { TopicDetailsRow } from "../../../../src/base/rows/topic_row.ts";
 
 const nowMs = Date.UTC(2026, 0, 1, 12);
 const ago = (ms: number) => new Date(nowMs - ms).toISOString();
@@ -27,7 +28,12 @@ const store = (change: Partial<StoreRow>): StoreRow => ({
   ...{ dead_letters: { pending: 0, error: null }, disk: { used_bytes: 1, free_bytes: 1 << 30 }, ...change },
 });
 const free = { holders: 0, waiters: 1, first_holders: [], first_waiters: [waiter] };
+const permits: Partial<FollowedCoordinationRow> = {
+  ...{ waiters: 1, first_holders: [{ ...holder, mode: "permit" }], first_waiters: [{ ...waiter, mode: "permit" }] },
+};
 const topic = { topic: "t", epoch: 1, state: "stored", server: "s1" } as const;
+const details = (change: Partial<TopicDetailsRow>) =>
+  ({ topic: "t", subscribers: [], damage: null, ...change }) as unknown as TopicDetailsRow;
 const dead = { ...store({}).states, dead: { count: 2, bytes: 9 } };
 
 describe("rows with a finding", () => {
@@ -39,6 +45,7 @@ describe("rows with a finding", () => {
       { lock: [object("lock", { first_holders: [{ ...holder, revoke: { by: "ops", reason: "" } }] })] },
     ],
     ["lock-not-taken", { lock: [object("lock", free)] }],
+    ["lock-not-taken", { lock: [object("lock", { ...permits, holders: 1, limit: 2 })] }],
     ["election-without-leader", { election: [object("election", free)] }],
     ["pool-items-failed", { pool: [{ name: "p", holders: 0, waiters: 0, done: 1, failed: 1, items: [] }] }],
     ["schedule-overdue", { schedule: [schedule({ next: ago(120_000) })] }],
@@ -46,10 +53,14 @@ describe("rows with a finding", () => {
     ["schedule-failing", { schedule: [schedule({ runs: [{ ...run, result: "failed" }] })] }],
     ["schedule-missed", { schedule: [schedule({ runs: [run, { ...run, result: "missed" }] })] }],
     ["topics-without-server", { topic: [{ ...topic, there: false, served: false }] }],
+    ["subscriber-behind", {
+      topicDetails: [details({ subscribers: [{ client: "b", position: "0", pending: 10_001 }] })],
+    }],
+    ["topic-damaged", { topicDetails: [details({ damage: "2 rows are damaged" })] }],
     ["store-unattended", { store: [store({ next: ago(1), processors: 0 })] }],
     ["dead-letters", { store: [store({ states: dead })] }],
     ["dead-letters-not-delivered", { store: [store({ dead_letters: { pending: 1, error: "refused" } })] }],
-    ["store-disk-full", { store: [store({ disk: { used_bytes: 1, free_bytes: 1 << 20 } })] }],
+    ["disk-full", { store: [store({ disk: { used_bytes: 1, free_bytes: 1 << 20 } })] }],
   ];
   for (const [id, rows] of cases) {
     test(id, () => {
@@ -64,6 +75,7 @@ test("rows that are well have no finding", () => {
   const rows: JudgedRows = {
     lock: [
       object("lock", { waiters: 1, first_waiters: [waiter] }),
+      object("lock", { ...permits, holders: 2, limit: 2 }),
       object("lock", { ...free, first_waiters: [{ ...waiter, since: ago(100) }] }),
     ],
     pool: [{ name: "p", holders: 1, waiters: 0, done: 1, failed: 0, items: [] }],
@@ -74,7 +86,13 @@ test("rows that are well have no finding", () => {
       schedule({ runs: [{ ...run, result: "failed" }], running }),
     ],
     topic: [{ ...topic, there: true, served: false }],
-    store: [store({}), store({ next: ago(1), processors: 0, paused: true }), store({ next: ago(1), processors: null })],
+    topicDetails: [details({ subscribers: [{ client: "b", position: "0", pending: 10_000 }] })],
+    store: [
+      store({ next: new Date(nowMs + 1).toISOString(), processors: 0 }),
+      store({}),
+      store({ next: ago(1), processors: 0, paused: true }),
+      store({ next: ago(1), processors: null }),
+    ],
   };
   expect(judgeRows(rows, nowMs)).toEqual([]);
 });
