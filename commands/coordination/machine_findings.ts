@@ -6,7 +6,6 @@ import { type Finding, makeFinding } from "../../src/base/rows/finding.ts";
 import { judgeDisk } from "../../src/base/rows/row_findings.ts";
 import { readCertificateEndMs } from "../../src/base/sockets/tls_files.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
-import { isUserKeeperSocket } from "../../src/coordination/keeper/lifecycle/keeper_location.ts";
 
 const certificateEndMsMin = 14 * 24 * 3_600_000;
 
@@ -51,4 +50,9 @@ export function judgeKeeperSockets(sockets: string, ownSocket: string): Finding[
     "each other between users";
   const action = "run one keeper for all users as root: systemctl enable --now baton-keeper";
   return [makeFinding("keepers-of-several-users", { where: "this machine", what, action })];
+}
+
+/** Returns whether a path is that of a user's keeper in the home folder or below /var/tmp. */
+function isUserKeeperSocket(path: string): boolean {
+  return /^(\/.*\/\.local\/state\/baton|\/var\/tmp\/baton-\d+)\/keeper\/[^/]+\/keeper\.sock$/.test(path);
 }

@@ -34,11 +34,6 @@ export const keeperLogFileName = "keeper.log";
 /** Path of the socket of the keeper that root has set up for all users. */
 export const machineKeeperSocketPath = "/run/baton/keeper.sock";
 
-/** Returns whether a path is that of a user's keeper in the home folder or below /var/tmp. */
-export function isUserKeeperSocket(path: string): boolean {
-  return /^(\/.*\/\.local\/state\/baton|\/var\/tmp\/baton-\d+)\/keeper\/[^/]+\/keeper\.sock$/.test(path);
-}
-
 export interface KeeperLocationOptions {
   readonly machineKeeperSocketPath?: string;
   readonly userDatabase?: string;
