@@ -3,7 +3,7 @@
 export const errorCodes = [
   /** The command line, or an argument of a library call, is invalid. */
   "USAGE",
-  /** Input data is malformed or over a limit. */
+  /** Input data is malformed or exceeds a limit. */
   "BAD_DATA",
   /** No server responded, and nothing was done. */
   "UNREACHABLE",
@@ -19,7 +19,7 @@ export const errorCodes = [
   "CANNOT_CREATE",
   /** Local input or output failed. */
   "IO",
-  /** Another holder has the lock, and the caller does not wait. */
+  /** Another holder has the lock, and the caller does not want to wait. */
   "LOCK_BUSY",
   "LOCK_TIMEOUT",
   /** A request was sent, no response arrived, and the outcome could not be determined. */
@@ -36,7 +36,7 @@ export const errorCodes = [
   "SESSION_EXPIRED",
   /** No server responded in time. */
   "CONNECTION_LOST",
-  /** The tick of a schedule was run, is settled, or runs on another host now. */
+  /** Another process has run the tick of a schedule or runs it now, or the tick is settled. */
   "TICK_DONE_ELSEWHERE",
   "TICK_NOT_DUE",
   /** The tick is skipped, because the run of an earlier tick has not ended. */
@@ -57,11 +57,11 @@ export const errorCodes = [
   "STALE_TOKEN",
   /** There is no such topic, or the publish/subscribe client is not subscribed to it. */
   "NOT_SUBSCRIBED",
-  /** A newer session of the same publish/subscribe client took over. */
+  /** A newer session of the same publish/subscribe client has taken over. */
   "FENCED",
   /** A topic, or the disk of its server, has reached its limit. */
   "STORE_FULL",
-  /** The end of the lease came before all processes of the command were confirmed dead. */
+  /** The lease ended before all processes of the command were confirmed dead. */
   "FENCE_BREACH",
   /** The command ran longer than allowed. */
   "TIME_LIMIT",

@@ -1,5 +1,6 @@
 /**
- * The exit codes of baton, and the exit code of each error code. An error code without an exit code does not compile.
+ * The exit codes of baton, and the exit code of each error code. The compiler rejects an error code without an exit
+ * code.
  */
 import type { ErrorCode } from "./errors.ts";
 
@@ -18,7 +19,7 @@ export const exitCodeTable = {
     "no server responded, and nothing was done; " +
     "for retry-processor run --once, --until-empty: a dead letter was not delivered",
   ],
-  INTERNAL: [70, "internal error: a bug in baton, or a server violates the protocol"],
+  INTERNAL: [70, "internal error: a bug in baton, or a server that violates the protocol"],
   CANNOT_CREATE: [73, "a file or socket could not be created"],
   IO: [
     74,
@@ -32,7 +33,7 @@ export const exitCodeTable = {
   ],
   OUTCOME_UNKNOWN: [
     76,
-    "the outcome is unknown: a change was requested and no response arrived; baton lock never exits with this code",
+    "the outcome is unknown: a change was requested, and no response arrived; baton lock never exits with this code",
   ],
   REFUSED: [77, "access denied by an ACL, by authentication, or by the permissions of a socket"],
   CONFIG: [78, "invalid or conflicting configuration: a file, a value, a limit or a scope"],
@@ -68,7 +69,7 @@ export const exitCodes = Object.fromEntries(
 /** A number from 0 to 255: an exit code of `exitCodeTable`, of the user's command, or of the user's choice (-E). */
 export type ExitCode = number;
 
-/** The exit codes of those errors that have no exit code of the same name. */
+/** The exit codes of errors whose exit code has another name than the error. */
 const otherNames = {
   PROTOCOL: "INTERNAL",
   ZMTP_PROTOCOL: "INTERNAL",

@@ -1,6 +1,6 @@
 /**
- * The environment variables that baton sets for the commands that it runs, with their help texts. Nested calls of baton
- * read only the variables that say where the lock is.
+ * The environment variables that baton sets for the commands that it runs, with their help texts. A nested call of
+ * baton reads only the variables that say where the lock is.
  */
 
 export const lockCommandVariables = {
@@ -40,10 +40,16 @@ export const lockCommandVariables = {
 } as const;
 
 export type LockCommandVariable = keyof typeof lockCommandVariables;
-/** The value of each variable; undefined if the variable does not apply. The type requires all variables. */
+/**
+ * The value of each variable; undefined if the variable does not apply to this command. The type requires an entry for
+ * every variable.
+ */
 export type LockCommandEnvironment = Readonly<Record<LockCommandVariable, string | undefined>>;
 
-/** The variables of commands that run without a lock, for a message or because a lock has been busy for long. */
+/**
+ * The variables of commands that baton runs without a lock: for a message, or because a lock has been busy for a long
+ * time.
+ */
 export const messageCommandVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",
   BATON_TOPIC: "only under subscribe --exec and get --exec: topic of the message",

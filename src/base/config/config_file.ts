@@ -12,18 +12,22 @@ export interface ConfigFileOptions {
   /** The file that the user named with --config. It must exist. */
   readonly named?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The folder of the machine's file; /etc/baton by default. Tests set it. */
+  /** The folder of the machine's file; /etc/baton by default. Tests set another folder. */
   readonly systemFolder?: string;
-  /** Returns the home folder in the user database; throws if the user has no entry. Tests set it. */
+  /** Returns the home folder in the user database; throws if the user has no entry there. Tests set this function. */
   readonly accountHome?: () => string;
-  /** Called with each mistake in a file; the correct settings still apply. Without it, the first mistake is thrown. */
+  /**
+   * Called with each mistake in a file; the correct settings still apply. If this function is missing, the first
+   * mistake is thrown.
+   */
   readonly onMistake?: (mistake: BatonError) => void;
 }
 
 /**
- * Reads and checks the configuration files. Returns the existing ones in order of precedence: the named file, or
- * without one the user's, then the machine's. Throws CONFIG with the file, the line, the key, the value and the
- * expected form. `loadTable` returns all settings that a file may contain; it is called only if a file exists.
+ * Reads and checks the configuration files. Returns the files that exist, in order of precedence: first the file named
+ * by --config (otherwise the user's file), then the machine's file. Throws CONFIG with the file, the line, the key, the
+ * value and the expected form. `loadTable` returns all settings that a file may contain; it is called only if a file
+ * exists.
  */
 export async function readConfigFiles(
   loadTable: () => SettingTable | Promise<SettingTable>,
@@ -66,7 +70,7 @@ export async function findUserConfigFile(options: Pick<ConfigFileOptions, "env" 
 
 /**
  * Finds the folder of the user's file, in XDG_CONFIG_HOME or ~/.config. Cron does not set HOME; the home folder then
- * comes from the user database, so that a command reads the same file as in a shell.
+ * comes from the user database, so that a command under cron reads the same file as in a shell.
  */
 async function findUserFolder(
   { env, accountHome }: Pick<ConfigFileOptions, "env" | "accountHome">,
@@ -80,7 +84,7 @@ async function findUserFolder(
     return { folder: `${accountHome === undefined ? userInfo().homedir : accountHome()}/.config/baton` };
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
-    return null; // the user has no entry, which is common in containers
+    return null; // the user database has no entry for this user, which is common in containers
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Turns the text of a configuration file into checked values, and describes the file for editors. Loaded only if there
- * is such a file.
+ * Turns the text of a configuration file into checked values, and makes the JSON Schema of such a file for editors.
+ * Loaded only if a configuration file exists.
  */
 import { parse, TomlError } from "smol-toml";
 import * as z from "zod/mini";
@@ -62,9 +62,9 @@ function syntaxError(path: string, cause: unknown): BatonError {
 }
 
 /**
- * Returns the line, from 1, that sets a dotted key. The parser reports no positions, so this parses the first line, the
- * first two lines, and so on. The key is set after the last valid part without it. This takes quadratic time, but only
- * messages need it.
+ * Returns the line, from 1, that sets a dotted key, for messages. The parser reports no positions, so this function
+ * parses the first line, the first two lines, and so on. The key is set on the line after the last valid part that does
+ * not have the key. This takes quadratic time.
  */
 function lineOfKey(source: string, key: string): number | null {
   const lines = source.split("\n");
@@ -74,7 +74,7 @@ function lineOfKey(source: string, key: string): number | null {
     try {
       value = parse(lines.slice(0, count).join("\n"));
     } catch {
-      continue; // inside a value of several lines
+      continue; // these lines end inside a value of several lines
     }
     if (hasKey(value, key)) return lastValid + 1;
     lastValid = count;
@@ -158,7 +158,10 @@ function leafSchema({ type }: Setting<unknown>): z.ZodMiniType {
   }
 }
 
-/** Returns the schema of a value that `schema` accepts, and whose text, written by `format`, the type can parse. */
+/**
+ * Returns the schema of a value in a file. `schema` checks its type; `format` writes the value as text, which the
+ * setting's type then parses.
+ */
 function writtenAs<T>(
   type: Setting<unknown>["type"],
   schema: z.ZodMiniType<T>,
@@ -186,7 +189,9 @@ interface ConfigMistake {
   readonly error: BatonError;
 }
 
-/** Turns an issue of the schema into mistakes: one for each unknown name, otherwise a single one. */
+/**
+ * Turns an issue that the schema reports into mistakes: one mistake for each unknown name, otherwise a single mistake.
+ */
 function mistakesOf(
   path: string,
   document: ConfigDocument,
@@ -245,7 +250,10 @@ const fileTypes = {
   words: "a string or an array of strings",
 } as const;
 
-/** Returns the paths of a setting's values: one for each section that the user named, or a single one. */
+/**
+ * Returns the paths of a setting's values in a document: one path for each section that the user named, or a single
+ * path.
+ */
 function pathsOf(key: string, document: unknown): string[][] {
   const parts = key.split(".");
   const at = parts.indexOf("NAME");

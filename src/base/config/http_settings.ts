@@ -1,6 +1,6 @@
 /**
- * The environment variables that configure outgoing HTTP. Other programs have defined them. baton ignores all other
- * variables for this purpose.
+ * The environment variables that configure outgoing HTTP. They are conventions of other programs. baton ignores all
+ * other variables for this purpose.
  */
 
 export const httpProxyVariables = {
@@ -14,8 +14,8 @@ export const httpProxyVariables = {
 } as const;
 
 /**
- * Variables that runtimes and TLS libraries obey, and that baton ignores. The help names them, so that users do not
- * expect an effect.
+ * Variables that runtimes and TLS libraries obey, and that baton ignores. The help lists these variables, so that users
+ * do not expect an effect.
  */
 export const ignoredTlsVariables = [
   "NODE_TLS_REJECT_UNAUTHORIZED",

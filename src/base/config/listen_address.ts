@@ -1,4 +1,4 @@
-/** Parses listen addresses in settings, and decides which of them a service may open. */
+/** Parses listen addresses in settings, and decides which addresses a service may open. */
 import { addOriginToErrors, type ConfigSources } from "./resolve_settings.ts";
 import type { Setting } from "./setting.ts";
 import { BatonError } from "../errors.ts";
@@ -17,8 +17,8 @@ export function parseListenAddressFlag(written: string): Address {
 }
 
 /**
- * Checks the listen address in a setting, if there is one. Throws USAGE or CONFIG. The message says where the value was
- * set.
+ * Checks the listen address in a setting; does nothing if the setting is undefined. Throws USAGE or CONFIG. The message
+ * says where the value was set.
  */
 export function checkListenAddress(
   name: string,
@@ -37,8 +37,7 @@ export interface PlannedSocket {
 }
 
 /**
- * Throws CONFIG for a socket that other machines can reach and that neither TLS nor keys protect, unless `--insecure`
- * allows it.
+ * Throws CONFIG if other machines can reach a socket that neither TLS nor keys protect, unless `isInsecure` allows it.
  */
 export function refuseUnprotectedSockets(sockets: readonly PlannedSocket[], isInsecure: boolean): void {
   if (isInsecure) return;
@@ -52,7 +51,7 @@ export function refuseUnprotectedSockets(sockets: readonly PlannedSocket[], isIn
   );
 }
 
-/** Returns the socket of a status page, which has no protection of its own. Throws USAGE. */
+/** Returns the socket of a status page, which neither TLS nor keys protect. Throws USAGE for an invalid address. */
 export function planStatusPageSocket(written: string | undefined): PlannedSocket[] {
   return written === undefined
     ? []

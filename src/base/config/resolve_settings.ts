@@ -1,6 +1,5 @@
 /**
- * Decides which value a setting has: that on the command line, else in the environment, else in a file, else the
- * default.
+ * Decides which value a setting has. The first place that has a value wins: command line, environment, file, default.
  */
 import { BatonError, errorMessage } from "../errors.ts";
 import {
@@ -15,7 +14,7 @@ import {
 
 export interface ConfigFile {
   readonly path: string;
-  /** The values by key, as their flags would take them. */
+  /** The values by key, written as for the flags. */
   readonly values: ReadonlyMap<string, string>;
   /** Returns the line, from 1, that sets a key. Slow, because each call computes it. */
   lineOf(key: string): number | null;
@@ -25,9 +24,12 @@ export interface ConfigSources {
   /** The values on the command line, by the names of the settings. */
   readonly flags: ReadonlyMap<string, string>;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The files in order of precedence; the first one wins. */
+  /** The files in order of precedence; the first file wins. */
   readonly files: readonly ConfigFile[];
-  /** The user-chosen name of the section that applies, for settings that each section has. */
+  /**
+   * The name, chosen by the user, of the section that applies. Settings that each section has take their values from
+   * this section.
+   */
   readonly section?: string | undefined;
 }
 
@@ -39,15 +41,15 @@ export type SettingOrigin =
 
 interface FoundValue {
   readonly written: string;
-  /** The key in a file; empty if the setting has none. */
+  /** The key of the setting in a file; empty if files cannot contain the setting. */
   readonly key: string;
   readonly origin: () => Exclude<SettingOrigin, { readonly kind: "default" }>;
 }
 
 /**
- * Returns the values of all settings of the table. An empty variable counts as not set. Throws USAGE for an invalid
- * flag and CONFIG for an invalid variable; files have been checked before. With `onMistake`, passes CONFIG errors to it
- * instead, and uses the default.
+ * Returns the values of all settings of the table. A variable that is empty counts as not set. Throws USAGE for an
+ * invalid flag and CONFIG for an invalid variable; files have been checked before. If `onMistake` is given, it receives
+ * the CONFIG errors instead, and the defaults apply.
  */
 export function resolveSettings<S extends SettingTable>(
   settings: S,
@@ -91,8 +93,8 @@ export function configSectionNames(settings: SettingTable, files: readonly Confi
 }
 
 /**
- * Runs `act`, which uses the value of a setting. Errors of `act` get a message that begins with the place where the
- * value was set.
+ * Runs `act`, which uses the value of a setting. If `act` throws an error, adds the place where the value was set to
+ * the start of the message.
  */
 export function addOriginToErrors<T>(name: string, setting: Setting<unknown>, sources: ConfigSources, act: () => T): T {
   try {

@@ -1,6 +1,6 @@
 /**
  * Declares settings, each with its flag, file key, environment variable, help, type and default. resolve_settings.ts
- * decides which given value applies.
+ * decides which of several given values applies.
  */
 import { type SettingValueType, toggleType } from "./value_types.ts";
 
@@ -24,26 +24,25 @@ export interface Setting<T> {
   readonly help: string;
   /** The flag without its value: `-z, --servers`. Secrets have no flag, because all users can read a command line. */
   readonly flag?: string;
-  /** Other forms of the flag, such as flock's `--timeout`. Completions do not offer them. */
+  /** Other forms of the flag, such as flock's `--timeout`. Completions do not offer these forms. */
   readonly aliases?: string;
   /**
-   * The key in a file, such as `session.timeout`, which also gives the variable BATON_SESSION_TIMEOUT. A setting has a
-   * key if several calls or processes share it: addresses of services, access rights, limits of a machine, and what all
-   * must agree on. Other settings belong to one call or process and have only a flag.
+   * The key in a file, such as `session.timeout`. The environment variable has the same name: BATON_SESSION_TIMEOUT. A
+   * setting has a key if several calls or processes share its value: addresses of services, access rights, limits of a
+   * machine, and what all processes must agree on. Other settings belong to one call or process and have only a flag.
    */
   readonly key?: string;
   readonly default?: NonNullable<T>;
   readonly unset?: string;
   /**
-   * True if the flag may be given only once. A second flag would not replace the first, because the user probably wants
-   * both.
+   * True if the flag may be given only once. A second flag is an error, because the user probably wants both values.
    */
   readonly once?: boolean;
   /** The group in which the help shows the flag; `main` by default. */
   readonly group?: OptionGroup;
   /**
-   * True if the short help (`-h`) always shows the flag, false if it never does. It shows at most ten flags: the basic
-   * ones, then the first ones of the group `main`.
+   * True if the short help (`-h`) always shows the flag, false if it never does. The short help shows at most ten
+   * flags: the basic flags, then the first flags of the group `main`.
    */
   readonly basic?: boolean;
   /** True for a value that baton never prints, and whose variable it removes from the environment of commands. */
@@ -103,8 +102,8 @@ export function toggleSetting(
 export const insecureFlagHelp = "listen where other machines can connect, also without TLS or keys";
 
 /**
- * Returns a function that declares settings of a section (`retry.`, or empty). The key is `section` followed by `name`.
- * The flag is `name` with dashes, unless the declaration has a `flag` with a short form.
+ * Returns a function that declares the settings of a section (`retry.`, or empty). The key of a setting is `section`
+ * followed by `name`. The flag is `name` with dashes, unless the declaration has a `flag` with a short form.
  */
 export function sectionSettingDeclarer(section: string) {
   function declare<T extends NonNullable<unknown>>(
@@ -138,8 +137,8 @@ export function putSettingsIntoGroup<S extends SettingTable>(group: OptionGroup,
 }
 
 /**
- * The part of a key that stands for a name that the user chooses. Each name has its own section. A key with this part
- * has no variable.
+ * The part of a key that stands for a name that the user chooses. Each name has its own section in a file. A key with
+ * this part has no environment variable.
  */
 const namePlace = ".NAME.";
 
@@ -151,7 +150,7 @@ export function settingKeyInSection(key: string, name: string): string {
   return key.replace(namePlace, () => `.${name}.`);
 }
 
-/** Returns the section name in a key that a file contains; null if the key is not this setting's. */
+/** Returns the section's name in a key that a file contains; null if the key belongs to another setting. */
 export function sectionNameOfKey(key: string, written: string): string | null {
   const [before = "", after] = key.split("NAME");
   if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;

@@ -1,4 +1,7 @@
-/** Finds variables `BATON_…` that baton does not know, usually misspelled settings, which have no effect. Pure. */
+/**
+ * Finds environment variables `BATON_…` that baton does not know. They are usually misspelled settings, which have no
+ * effect. Pure.
+ */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { lockCommandVariables, messageCommandVariables } from "./child_variables.ts";
 import { stateFolderVariables } from "../support/home_folder.ts";
@@ -22,8 +25,8 @@ const otherVariables = [
 
 /**
  * Returns a sentence for each unknown variable in `env`, sorted by name. The sentence never contains the value, which
- * may be a secret. With `onlySimilar`, returns only variables that resemble a setting, because others may belong to
- * another program.
+ * may be a secret. If `onlySimilar` is true, reports only variables that resemble a setting, because others may belong
+ * to another program.
  */
 export function describeUnknownVariables(
   env: Readonly<Record<string, string | undefined>>,

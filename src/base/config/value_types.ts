@@ -12,11 +12,11 @@ export interface SettingValueType<T> {
   /** How the value is written in a TOML file. */
   readonly fileType: "string" | "duration" | "integer" | "boolean" | "strings" | "words";
   readonly words?: readonly string[];
-  /** The text that joins the values of a repeated flag, for a list. */
+  /** The text that separates the values of a repeated flag, for a list. */
   readonly joint?: string;
   /** Parses `text`. Throws USAGE; the message quotes the text and names the expected form. */
   parse(text: string): T;
-  /** Returns the text that `parse` reads as this value. */
+  /** Returns the text that `parse` turns into this value. */
   format(value: T): string;
 }
 
@@ -72,7 +72,7 @@ export function durationType(
   };
 }
 
-/** Accepts the longest time to wait: a duration, or `forever`, which gives Infinity. */
+/** Accepts the longest time to wait: a duration, or the word `forever`, whose value is Infinity. */
 export function waitTimeType(): SettingValueType<number> {
   const durations = durationType();
   return {
@@ -105,7 +105,7 @@ export function sizeType({ minBytes = 0 }: { minBytes?: number } = {}): SettingV
   };
 }
 
-/** Accepts a switch. The flag takes no value; a variable is true or false. */
+/** Accepts a switch. The flag takes no value; the environment variable is "true" or "false". */
 export function toggleType(): SettingValueType<boolean> {
   return {
     placeholder: "",
@@ -120,8 +120,8 @@ export function toggleType(): SettingValueType<boolean> {
 }
 
 /**
- * Accepts a list of at least one text, separated by commas; in a file also an array. With `eachCounts`, the positions
- * have a meaning, so that an empty text is an error.
+ * Accepts a list of at least one text, separated by commas; a file may also contain an array. If `eachCounts` is true,
+ * the positions have a meaning, so an empty text is an error.
  */
 export function listType(
   placeholder: string,
@@ -143,7 +143,7 @@ export function listType(
 
 /**
  * Accepts a command in a file: an array is a program with its arguments, a string is a shell command. There is no flag
- * for it; the text that `parse` takes is JSON.
+ * for such a setting; `parse` takes JSON.
  */
 export function commandLineType(): SettingValueType<string | readonly string[]> {
   return {
@@ -173,7 +173,7 @@ export function signalNameType(): SettingValueType<NodeJS.Signals> {
   };
 }
 
-/** The lowest number is first. */
+/** Accepts a priority: foreground, background or a number. The lowest number is served first. */
 export function priorityType(): SettingValueType<number> {
   const numbers = integerType("0-999", { min: 0, max: 999 });
   return {

@@ -11,13 +11,13 @@ export function requireTextField(fields: JsonFields, key: string, lengthMin = 1)
   throw new HttpError(400, `"${key}" must be a text of ${lengthMin} to ${textLengthMax} characters\n`);
 }
 
-/** Parses a body. Throws an HttpError (400) unless the body is a JSON object. */
+/** Parses the body of a request. Throws an HttpError (400) unless the body is a JSON object. */
 export function parseJsonBody(body: Uint8Array): JsonFields {
   try {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
     if (isJsonObject(value)) return value;
   } catch {
-    // reported below
+    // The error below reports malformed JSON.
   }
   throw new HttpError(400, "The body must be a JSON object\n");
 }

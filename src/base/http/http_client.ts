@@ -1,6 +1,6 @@
 /**
  * The client for all outgoing HTTP: sends one request within a time limit, follows allowed redirections, and describes
- * failures. A response has its status and headers; its body follows and may still fail.
+ * failures. The client returns a response when its status and headers have arrived; reading the body may still fail.
  */
 import { errorMessage } from "../errors.ts";
 import type { TlsOptions } from "../sockets/connection.ts";
@@ -22,7 +22,7 @@ import { decideRedirection, describeHttpStatus } from "./redirection.ts";
 
 export interface HttpClientOptions {
   readonly clock: Clock;
-  /** The environment, which may name proxies. */
+  /** The environment variables, which may name proxies. */
   readonly env: ProxyEnvironment;
   /**
    * Returns the TLS options of each new connection. By default, trusts the system's authorities and shows no
@@ -36,9 +36,15 @@ export interface HttpSendOptions {
   /** The time limit of the whole exchange, including redirections and the response's body, in milliseconds. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
-  /** Allows reuse of an earlier connection, which is cheaper; but the server may be about to close that connection. */
+  /**
+   * Allows reuse of an earlier connection, which saves time. The request fails if the server closes that connection at
+   * the same moment.
+   */
   readonly mayReuse?: boolean;
-  /** Whether to follow a redirection with this status; see `decideRedirection`. By default none is followed. */
+  /**
+   * Says whether to follow a redirection with this status; see `decideRedirection`. By default, no redirection is
+   * followed.
+   */
   readonly mayFollow?: (status: number) => boolean | null;
 }
 
@@ -50,7 +56,10 @@ export interface HttpClientResponse {
   readonly how: string;
   /** Yields the bytes as the server sent them. Throws an error if the body is cut off, unreadable or late. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Ends the time limit, and closes the connection if the body was not read. The caller must always call it. */
+  /**
+   * Ends the time limit, and closes the connection if the body was not read. The caller must call this function for
+   * every response.
+   */
   done(): void;
 }
 
@@ -119,7 +128,9 @@ export class HttpClient implements Disposable {
   }
 }
 
-/** Adds the address to the error, because a redirection chose the address and the user does not know it. */
+/**
+ * Adds the address to the message of an error, because a redirection chose the address and the user does not know it.
+ */
 function redirectedError(error: unknown, { origin, path }: OutgoingHttpRequest): HttpExchangeError {
   const { isMalformed = false } = error instanceof HttpExchangeError ? error : {};
   const why = `redirected to ${printable(origin + path)}: ${errorMessage(error)}`;

@@ -1,4 +1,4 @@
-/** An error that the server sends as the response to a request. */
+/** An error that the HTTP server sends to the client as the response to a request. */
 
 export class HttpError extends Error {
   /** The status of the response, such as 404. */

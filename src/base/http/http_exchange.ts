@@ -9,31 +9,31 @@ export interface OutgoingHttpRequest extends HttpRequestTarget {
 }
 
 export interface HttpReply {
-  /** The number that the server sent, even if HTTP does not define it. */
+  /** The status that the server sent, even if HTTP does not define this number. */
   readonly status: number;
   /** The headers as the server sent them, including repeated ones. */
   readonly headers: HttpHeaders;
   /** The name of the proxy that carried the request, or null if there was none. */
   readonly proxy: string | null;
-  /** Yields the body once, as the server sent it (not decompressed). Throws if the body is cut off or unreadable. */
+  /** Yields the body, without decompressing it; can be read only once. Throws if the body is cut off or unreadable. */
   readonly body: AsyncIterable<Uint8Array>;
   /** Closes the connection if the body was not read to its end. */
   abandon(): void;
 }
 
 export interface HttpExchangeOptions {
-  /** Ends the exchange. The promise then rejects, or the body throws, with the signal's reason. */
+  /** Aborts the exchange. The promise then rejects, or the body throws, with the signal's reason. */
   readonly signal: AbortSignal;
   /**
-   * Allows reuse of an earlier connection, which is cheaper. The server may just be closing that connection; the
-   * request then fails.
+   * Allows reuse of an earlier connection, which saves time. The request fails if the server closes that connection at
+   * the same moment.
    */
   readonly mayReuse: boolean;
-  /** False after a redirection to another host, which must not see the client certificate. */
+  /** False after a redirection to another host. That host must not see the client certificate. */
   readonly isSameHost: boolean;
 }
 
-/** Sends a request. Rejects with an HttpExchangeError, or with the signal's reason, if there is no response. */
+/** Sends a request. Rejects with an HttpExchangeError if there is no response, or with the signal's reason. */
 export type HttpExchange = (request: OutgoingHttpRequest, options: HttpExchangeOptions) => Promise<HttpReply>;
 
 /** The error of a request without a readable response. */

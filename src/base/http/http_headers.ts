@@ -7,7 +7,7 @@ export function httpHeaderValue(headers: HttpHeaders, wanted: string): string | 
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
 }
 
-/** Returns `headers` in which the headers of `by` replace all headers with the same names. */
+/** Returns `headers` after the headers of `by` have replaced all headers with the same names. */
 export function replaceHttpHeaders(headers: HttpHeaders, by: HttpHeaders): HttpHeaders {
   const names = by.map(([name]) => name.toLowerCase());
   return [...headers.filter(([name]) => !names.includes(name.toLowerCase())), ...by];

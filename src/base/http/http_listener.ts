@@ -1,7 +1,7 @@
 /**
  * Listens for HTTP/1.1 on TCP or a unix socket, with or without TLS. Owns the listening socket and its connections, and
- * limits them. Gives requests as node:http has them; serve_http.ts has a simpler interface. Time limits run on a
- * `Clock`, because the runtimes' own limits differ.
+ * limits their number and time. Passes on requests as node:http has them; serve_http.ts has a simpler interface. Time
+ * limits use a `Clock`, because the limits that runtimes have differ.
  */
 import { rmSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -30,7 +30,7 @@ export const httpListenerLimitsDefault: HttpListenerLimits = {
 
 export interface HttpListenerOptions {
   /**
-   * Sends or destroys the response; must limit its own time and never reject. A request counts as in progress until
+   * Sends or destroys the response. Must limit its own time and never reject. A request counts as in progress until
    * this function resolves and the response is closed.
    */
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -41,12 +41,13 @@ export interface HttpListenerOptions {
   readonly limits?: Partial<HttpListenerLimits> | undefined;
   readonly clock?: Clock | undefined;
   /**
-   * Called when all connections are busy. Abandons a request that has stopped arriving; returns false if there is none.
+   * Called when all connections are busy. Abandons a request of which no further bytes arrive, and returns true;
+   * returns false if there is no such request.
    */
   readonly makeRoom?: (() => boolean) | undefined;
   /**
-   * Responds even to a client that closed its sending direction after the request. The listener then cannot detect that
-   * the client has left.
+   * If true, the listener responds even to a client that has closed its sending direction after the request. The
+   * listener then cannot detect that the client has left.
    */
   readonly halfOpen?: boolean | undefined;
   /** The caller's action, for an error message: "serve /metrics on :80". */
@@ -142,7 +143,7 @@ interface ClosableSocket {
   destroy(): unknown;
 }
 
-/** Responds to bytes that are not a valid request. */
+/** Responds to bytes that are not a valid HTTP request. */
 function refuseRequest(error: Error, socket: ClosableSocket): void {
   const code = "code" in error ? error.code : "";
   if (code === "ECONNRESET" || !socket.writable) return void socket.destroy();
@@ -162,13 +163,13 @@ function respondAndClose(socket: Pick<ClosableSocket, "end">, status: string, wh
 type Socket = IncomingMessage["socket"];
 
 export interface HttpConnectionLimits {
-  /** The most open connections. A further connection replaces the one that has been idle for longest. */
+  /** The most open connections. One more connection replaces the connection that has been idle for the longest time. */
   readonly connectionsMax: number;
-  /** How long a connection's first head may take, in milliseconds. */
+  /** How long the first request's head (first line and headers) may take to arrive on a connection, in milliseconds. */
   readonly headMsMax: number;
-  /** How long the next request's head may take after a response, in milliseconds. */
+  /** How long a connection may take, after a response, to send the head of the next request, in milliseconds. */
   readonly idleMsMax: number;
-  /** Maximum number of requests that one connection may have in progress (pipelining). */
+  /** The most requests that one connection may have in progress (pipelining). */
   readonly pipelinedMax: number;
 }
 
@@ -207,8 +208,8 @@ export class HttpConnections {
   }
 
   /**
-   * Counts a request whose head has arrived. Returns false without counting it if the connection has too many requests
-   * or is closed.
+   * Counts a request whose head has arrived. Returns false, and does not count the request, if the connection is closed
+   * or has too many requests.
    */
   countRequestStart(socket: Socket): boolean {
     const connection = this.#open.get(socket);
@@ -269,7 +270,7 @@ export class HttpConnections {
     return this.#clock.startTimer(ms, () => this.#close(socket));
   }
 
-  /** Forgets the connection first, because closing may take a moment. */
+  /** Removes the connection from the map before closing it, because closing may take a moment. */
   #close(socket: Socket): void {
     this.#forget(socket);
     socket.destroy();

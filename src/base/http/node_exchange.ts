@@ -1,5 +1,5 @@
 /**
- * Sends requests with node:http and node:https, which behave alike under Bun, Deno and Node.js. Host names are resolved
+ * Sends requests with node:http and node:https, which behave alike under Bun, Deno and Node.js. Resolves the host name
  * again for each new connection. Loaded only when a request is sent.
  */
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
@@ -21,18 +21,19 @@ import { type HttpHeaders, httpHeaderValue, pairRawHttpHeaders } from "./http_he
 import { chooseHttpProxy, type ProxyChoice, type ProxyEnvironment } from "./proxy_choice.ts";
 
 /**
- * How long an idle connection is kept, in milliseconds. Shorter than servers do, so that they do not close it first.
+ * How long an idle connection is kept, in milliseconds. Servers keep connections longer, so the client closes first.
  */
 const idleMsMax = 1000;
 /** The most bytes that a response's status and headers may have together. */
 const headBytesMax = 256 << 10;
-/** Methods whose requests have no Content-Length when there is no body. */
+/** Methods whose requests have no Content-Length if they have no body. */
 const bodilessMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "DELETE", "TRACE"]);
 
 export interface NodeHttpExchangeOptions {
   readonly env: ProxyEnvironment;
   /**
-   * Returns the TLS options of a new connection; null if the user cannot set any. Throws if its files cannot be used.
+   * Returns the TLS options of a new connection. Throws if the TLS files cannot be used. Null if the user cannot set
+   * TLS options.
    */
   readonly tls: (() => TlsOptions) | null;
 }
@@ -51,7 +52,7 @@ const routesMax = 1000;
 
 export class NodeHttpExchange {
   readonly #options: NodeHttpExchangeOptions;
-  // Deno silently repeats a request if a reused connection breaks, so one try would become two.
+  // Deno silently repeats a request if a reused connection breaks, so one attempt would become two.
   readonly #mayReuse = !("Deno" in globalThis);
   readonly #agents = new Map<boolean, http.Agent>();
   readonly #routes = new Map<string, RequestRoute>();
@@ -125,7 +126,10 @@ export class NodeHttpExchange {
     return agent;
   }
 
-  /** Closes idle connections after one was lost, because the host name may now have another address. */
+  /**
+   * Closes the idle connections. Called after a connection was lost, because the host name may now have another
+   * address.
+   */
   #closeIdle(isTls: boolean): void {
     for (const sockets of Object.values(this.#agents.get(isTls)?.freeSockets ?? {})) {
       for (const socket of sockets ?? []) socket.destroy();
@@ -135,7 +139,7 @@ export class NodeHttpExchange {
 
 type ConnectionSettings = https.RequestOptions & { readonly socket?: IncomingMessage["socket"] };
 
-/** Opens a tunnel through the proxy for TLS. The tunnel serves one request. */
+/** Opens a tunnel through the proxy for a TLS connection. Each tunnel serves one request. */
 function openTunnel(
   proxy: ProxyChoice,
   { host, port }: RequestRoute,
@@ -175,7 +179,7 @@ function openTunnel(
   return promise.finally(off);
 }
 
-/** Sends the request and resolves when status and headers have arrived. Calls `renew` if the connection is lost. */
+/** Sends the request. Resolves when status and headers have arrived. Calls `renew` if the connection is lost. */
 function exchange(
   connection: ConnectionSettings,
   { isTls, host, port, hostHeader, proxy }: RequestRoute,
@@ -193,7 +197,7 @@ function exchange(
     method: request.method,
     headers: headersOf(request, { hostHeader, isReused: connection.agent !== false, proxy: forwarder }),
     maxHeaderSize: headBytesMax,
-    // Accepts faults that other clients accept, such as line ends without CR and control characters in headers.
+    // Accepts invalid responses that other HTTP clients accept: line ends without CR, control characters in headers.
     insecureHTTPParser: true,
   });
   sent.maxHeadersCount = 0;
@@ -205,7 +209,7 @@ function exchange(
   });
   const name = proxy?.name ?? null;
   sent.on("response", (message) => {
-    // The proxy, not the server, refused the request; a later try may have another login.
+    // The proxy refused the request, not the server; a later attempt may use another login.
     if (forwarder !== null && message.statusCode === 407) {
       off();
       sent.destroy();
@@ -233,7 +237,7 @@ function exchange(
     if (body !== null) return body.noteFailure(describeError(error));
     off();
     const status = statusIn(Buffer.concat([...head, error.rawPacket ?? new Uint8Array()]));
-    // The target of a 3xx response is unknown if its head cannot be read.
+    // A response with a status of 3xx whose headers cannot be read has no known target.
     if (status === null || (typeof status === "number" && status >= 300 && status < 400)) return reject(error);
     if (typeof status === "number") return resolve({ ...emptyReply(status, [], describeError(error)), proxy: name });
     const what = `got the status "${status}", which is no number of three digits`;
@@ -248,7 +252,7 @@ function sendBody(sent: ClientRequest, { body }: OutgoingHttpRequest): void {
   else sent.end();
 }
 
-/** Returns alternating names and values, as node:http takes them. */
+/** Returns the headers as node:http takes them: a list of alternating names and values. */
 function headersOf(
   { method, headers, body }: OutgoingHttpRequest,
   { hostHeader, isReused, proxy }: {
@@ -266,7 +270,9 @@ function headersOf(
   return lines;
 }
 
-/** Returns a response whose body is empty or, unless `error` is null, throws `error`. */
+/**
+ * Returns a response without bytes. If `error` is null, its body is empty; otherwise reading the body throws `error`.
+ */
 function emptyReply(status: number, headers: HttpHeaders, error: unknown): Omit<HttpReply, "proxy"> {
   const next = () =>
     error === null ? Promise.resolve({ done: true, value: undefined } as const) : Promise.reject(error);
@@ -274,8 +280,8 @@ function emptyReply(status: number, headers: HttpHeaders, error: unknown): Omit<
 }
 
 /**
- * Finds the status in a head that the parser has rejected. Returns a text if it is not three digits, or null if there
- * is none.
+ * Finds the status in a response's head that the parser has rejected. Returns a number; a text if the status is not
+ * three digits; null if there is no status.
  */
 function statusIn(head: Buffer): number | string | null {
   const [, status = null] = /^HTTP\/\d(?:\.\d)? +(?!1\d\d[ \r\n])([^ \r\n]*)[ \r\n]/m.exec(head.toString("latin1")) ??
@@ -308,24 +314,24 @@ function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string 
   return describeSocketFailure(error, isTls ? { tls: {} } : {});
 }
 
-/** The most bytes that are read before the reader asks for them. */
+/** The most bytes that are read from the network before the reader asks for them. */
 const aheadBytesMax = 256 << 10;
 
 /**
- * The body of a response, as it arrives. If it is cut off, the reader gets all bytes that arrived before it gets the
- * error. A sender that is faster than the reader has to wait.
+ * The body of a response, as it arrives. If the body is cut off, the reader gets all bytes that arrived, then the
+ * error. If the sender is faster than the reader, the sender has to wait.
  */
 class BodyStream implements AsyncIterable<Uint8Array> {
   readonly #message: IncomingMessage;
   readonly #onEnd: () => void;
   #chunks: Uint8Array[] = [];
   #bytes = 0;
-  /** Null while more may arrive; "end" when the body is complete. */
+  /** Null while more bytes may arrive; "end" when the body is complete; the error if it was cut off. */
   #end: "end" | { readonly error: unknown } | null = null;
   #wake: () => void = () => {};
   #why: Error | null = null;
 
-  /** `onEnd` is called once, when nothing more will arrive. */
+  /** Calls `onEnd` once, when no further bytes can arrive. */
   constructor(message: IncomingMessage, onEnd: () => void) {
     this.#message = message;
     this.#onEnd = onEnd;
@@ -337,7 +343,7 @@ class BodyStream implements AsyncIterable<Uint8Array> {
     message.on("end", () => isCut() ? broken() : this.#settle("end")).on("error", broken).on("close", broken);
   }
 
-  /** Sets the reason why the body will end early. The reader still gets what has arrived before. */
+  /** Sets the error with which the body will end early. The reader first gets the bytes that have arrived. */
   noteFailure(error: Error): void {
     this.#why = error;
   }

@@ -29,7 +29,10 @@ export function chooseHttpProxy(origin: string, env: ProxyEnvironment): ProxyCho
   return parseProxy(env[variable]?.trim() ?? "", variable);
 }
 
-/** A client of a CGI program can set HTTP_PROXY with the request header `Proxy`. */
+/**
+ * True if HTTP_PROXY may come from a client: a client of a CGI program can set this variable with the request header
+ * `Proxy`.
+ */
 function isForged(name: string, env: ProxyEnvironment): boolean {
   return name === "HTTP_PROXY" && env["REQUEST_METHOD"] !== undefined;
 }
@@ -58,7 +61,7 @@ function unescaped(text: string): string {
   }
 }
 
-/** Addresses and names of this machine that `isLoopbackHost` does not know. */
+/** Matches addresses and names of this machine that `isLoopbackHost` does not match. */
 const ownHosts =
   /^(?:::|0\.0\.0\.0|::ffff:(?:7f.*|0:0)|.*\.localhost|localhost\.localdomain|ip6-(?:localhost|loopback))$/;
 

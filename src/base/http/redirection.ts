@@ -19,14 +19,15 @@ const credentials = /auth|cookie|token|secret|passw|credential|api-?key|signatur
 
 export type RedirectionDecision =
   /**
-   * The redirection is not followed. `why` says what prevents it; null if following it was not requested.
+   * The redirection is not followed. `why` says what prevents that; null if the caller did not ask to follow
+   * redirections.
    */
   | { readonly kind: "stays"; readonly why: string | null }
   | { readonly kind: "followed"; readonly request: OutgoingHttpRequest; readonly isSameHost: boolean };
 
 /**
- * Decides about one response. `count` is the number of redirections so far. `mayFollow` is null if the user has listed
- * this status in --retry-on or --no-retry-on.
+ * Decides whether to follow one response. `count` is the number of redirections so far. `mayFollow` is null if the user
+ * has listed this status in --retry-on or --no-retry-on.
  */
 export function decideRedirection(
   { status, headers }: { readonly status: number; readonly headers: HttpHeaders },
@@ -73,7 +74,10 @@ export function describeHttpStatus(
   return `got status ${status}${where}${why ? `, which is not followed: ${why}` : ""}`;
 }
 
-/** Returns the absolute URL as the server wrote it, or null if it is relative to the path. */
+/**
+ * Returns the URL of a Location header without changing its spelling. If the header has a path that begins with "/",
+ * adds the origin. Returns null for a relative path.
+ */
 function wholeUrl(location: string, origin: string): string | null {
   if (/^https?:\/\/[^/\\]/i.test(location)) return location;
   return /^\/(?![/\\])/.test(location) ? origin + location : null;

@@ -1,9 +1,12 @@
-/** The URLs and paths of requests, exactly as they are sent: no path is decoded or normalized. Pure. */
+/**
+ * Handles URLs and paths of requests without decoding or normalizing them, so that a server receives what the user
+ * wrote. Pure.
+ */
 
 /** Where a request goes: `http://host:port` without a trailing slash, and the path after it. */
 export interface HttpRequestTarget {
   readonly origin: string;
-  /** Begins with a slash; has the query, but no fragment. */
+  /** The path and the query, without the fragment. Begins with a slash. */
   readonly path: string;
 }
 
@@ -13,8 +16,8 @@ export function removeLoginFromUrl(url: string): string {
 }
 
 /**
- * Splits a URL; `parsed` is the same URL, parsed. Keeps the path as written, because a URL parser would change `\` to
- * `/`. Only characters that no request may contain are escaped.
+ * Splits a URL into its origin and its path; `parsed` is the same URL, parsed. Keeps the path as written, because a URL
+ * parser would change `\` to `/`. Escapes only characters that no request may contain.
  */
 export function splitRequestUrl(written: string, parsed: URL): HttpRequestTarget {
   const [, rest = ""] = /^\s*[a-z]+:[/\\]{2}[^/\\?#]*([^#]*)/i.exec(written) ?? [];
@@ -23,8 +26,8 @@ export function splitRequestUrl(written: string, parsed: URL): HttpRequestTarget
 }
 
 /**
- * Returns the path in a request line, also from an absolute URL (RFC 9112, section 3.2.2). Returns null if there is
- * none.
+ * Returns the path in the first line of a request. That line may have an absolute URL instead (RFC 9112, section
+ * 3.2.2). Returns null if there is no path.
  */
 export function requestTargetPath(target: string): string | null {
   if (target.startsWith("/")) return target;
@@ -34,8 +37,9 @@ export function requestTargetPath(target: string): string | null {
 }
 
 /**
- * Joins `/stock` and `/a?b=c` to `/stock/a?b=c`. Returns null if a server could see a path outside `base`, because of
- * `..` (also as `%2e`, or after `\`) or a leading `//`. Also returns null for characters that no request may contain.
+ * Joins `/stock` and `/a?b=c` to `/stock/a?b=c`. Returns null if a server could take the result for a path outside
+ * `base`, because of `..` (also as `%2e`, or after `\`) or a leading `//`. Also returns null for characters that no
+ * request may contain.
  */
 export function joinUrlPaths(base: string, path: string): string | null {
   if (!path.startsWith("/") || /^\/[/\\]/.test(path) || /[^\x21-\xff]/.test(path)) return null;

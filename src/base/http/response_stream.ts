@@ -1,5 +1,5 @@
 /**
- * Sends the body of a response, and waits while the client reads slowly. Closes the connection of a client that is too
+ * Sends the body of a response, and pauses while the client reads slowly. Closes the connection of a client that is too
  * slow.
  */
 import type { ServerResponse } from "node:http";
@@ -8,9 +8,9 @@ import type { Clock } from "../support/clock.ts";
 import { formatDuration } from "../support/duration.ts";
 
 export interface HttpResponseStreamLimits {
-  /** How long the client may take to read what was written, in milliseconds. */
+  /** How long the client may take to read the bytes that were written, in milliseconds. */
   readonly sendMsMax: number;
-  /** The most written bytes that may wait for the client. */
+  /** The most bytes that may be written and not yet read by the client. */
   readonly unsentBytesMax: number;
 }
 
@@ -30,7 +30,7 @@ export class HttpResponseStream {
   readonly signal: AbortSignal;
   readonly #response: ServerResponse;
   readonly #options: HttpResponseStreamOptions;
-  /** Resolves when the client has taken what was written; null if nothing waits. */
+  /** Resolves when the client has read the bytes that were written; null if all were read. */
   #draining: Promise<void> | null = null;
 
   constructor(response: ServerResponse, options: HttpResponseStreamOptions) {
@@ -44,8 +44,8 @@ export class HttpResponseStream {
   }
 
   /**
-   * Sends a text in UTF-8, or bytes, which must not be changed afterwards. Resolves when more may be written. The
-   * stream closes the connection if the caller does not wait and exceeds `unsentBytesMax`. Rejects with the signal's
+   * Sends bytes, or a text in UTF-8. The caller must not change the bytes afterwards. Resolves when more may be
+   * written. Closes the connection if the caller does not wait and exceeds `unsentBytesMax`. Rejects with the signal's
    * reason.
    */
   async write(chunk: string | Uint8Array): Promise<void> {
@@ -57,7 +57,7 @@ export class HttpResponseStream {
     throwIfAborted(this.signal);
   }
 
-  /** Sends a body of any size in pieces, each with its own time limit. Continues while the listener closes. */
+  /** Sends a body of any size in pieces, each with its own time limit. Continues to send while the listener closes. */
   async writeAll(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.byteLength; at += pieceBytes) {
       throwIfAborted(this.#options.connection.signal);
@@ -65,7 +65,7 @@ export class HttpResponseStream {
     }
   }
 
-  /** Ends the response. Resolves when the kernel has taken everything; rejects when the connection was closed. */
+  /** Ends the response. Resolves when the kernel has taken all bytes; rejects if the connection is closed before. */
   async end(): Promise<void> {
     throwIfAborted(this.#options.connection.signal);
     await this.#inTime(new Promise((resolve) => this.#response.end(() => resolve())));
@@ -80,7 +80,7 @@ export class HttpResponseStream {
     const { limits: { sendMsMax }, clock, connection } = this.#options;
     const cancel = clock.startTimer(
       sendMsMax,
-      () => this.#giveUp(`it has taken nothing for ${formatDuration(sendMsMax)}`),
+      () => this.#giveUp(`it has read nothing for ${formatDuration(sendMsMax)}`),
     );
     try {
       await rejectOnAbort(done, connection.signal);

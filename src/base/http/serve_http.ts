@@ -14,9 +14,9 @@ import { type HttpListener, type HttpListenerLimits, listenHttp } from "./http_l
 import { HttpResponseStream, type HttpResponseStreamLimits } from "./response_stream.ts";
 
 export interface HttpRequest {
-  /** Upper case, such as GET. */
+  /** The method in upper case, such as GET. */
   readonly method: string;
-  /** The path as it was sent, without the query: not decoded, not normalized. Begins with "/". */
+  /** The path as the client sent it, not decoded and not normalized; without the query. Begins with "/". */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
@@ -29,10 +29,14 @@ export interface HttpRequest {
 export interface HttpResponse {
   readonly status: number;
   /**
-   * Names are in lower case. By default, cache-control is `no-store`, and a text has `content-type: text/plain`.
+   * The headers; names are in lower case. By default, cache-control is `no-store`, and a text has `content-type:
+   * text/plain`.
    */
   readonly headers?: Readonly<Record<string, string>>;
-  /** A function writes a stream, and the response ends when the function resolves. It is not called for HEAD. */
+  /**
+   * The body. A function writes the body as a stream, and the response ends when the function resolves; for HEAD the
+   * function is not called.
+   */
   readonly body?: string | Uint8Array | ((stream: HttpResponseStream) => Promise<void>);
 }
 
@@ -45,7 +49,8 @@ export interface HttpServiceLimits extends HttpListenerLimits, HttpResponseStrea
 
 export interface HttpServiceOptions {
   /**
-   * Makes the response. An HttpError that it throws gives the status and message; other errors give status 500.
+   * Makes the response to a request. If it throws an HttpError, the response has that error's status and message; other
+   * errors give status 500.
    */
   readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
   readonly limits?: Partial<HttpServiceLimits> | undefined;
@@ -62,11 +67,11 @@ export interface HttpServiceOptions {
 export interface HttpService extends AsyncDisposable {
   /** The actual address: port 0 is replaced by the port that the system chose. */
   readonly address: Address;
-  /** Ends streams, lets other responses be sent for 1 s, and closes all connections. */
+  /** Ends streams, waits up to 1 s until other responses are sent, and closes all connections. */
   close(): Promise<void>;
 }
 
-/** Default limits. `handle` may take as long as Prometheus waits for a scrape. */
+/** The default limits. `handle` has the time that Prometheus waits for a scrape. */
 const pageLimits = {
   bodyBytesMax: 64 << 10,
   bodyMsMax: 5000,
@@ -209,14 +214,17 @@ class Exchange {
     await stream.end();
   }
 
-  /** Ignores the error if the listener has ended the stream, so that the response ends normally for the client. */
+  /**
+   * Reports why a stream has failed. Ignores the error if the listener has ended the stream: the response then ends
+   * normally for the client.
+   */
   #endStream(error: unknown): void {
     if (!this.#options.ending.aborted || this.#connection.signal.aborted) throw error;
   }
 
   /**
-   * Returns whether part of the request's body is unread. The connection must then close, because the rest would be
-   * taken for the next request.
+   * Returns true if part of the request's body is unread. The connection must then close, because the listener would
+   * take the rest for the next request.
    */
   #leavesBody(): boolean {
     const { headers, complete } = this.#request;

@@ -1,7 +1,7 @@
 /**
- * The address of a PostgreSQL database, as a URL: postgres://USER@HOST1:PORT,HOST2/DATABASE?schema=baton. Several hosts
- * are the servers of one cluster; baton uses the server that accepts writes. Reads the files that the address names;
- * opens no connection.
+ * The address of a PostgreSQL database, as a URL: postgres://USER@HOST1:PORT,HOST2/DATABASE?schema=baton. If there are
+ * several hosts, they are the servers of one cluster, and baton uses the server that accepts writes. Reads the files
+ * that the address names; opens no connection.
  */
 import process from "node:process";
 import { BatonError, errorMessage } from "../errors.ts";
@@ -19,8 +19,8 @@ export interface DatabaseHost {
 }
 
 /**
- * Verified parts of a server's certificate: `require` nothing, `verify-ca` its authority, `verify-full` its host name
- * too.
+ * How much of a server's certificate is verified: nothing (`require`), its authority (`verify-ca`), or authority and
+ * host name (`verify-full`).
  */
 export type TlsVerification = "require" | "verify-ca" | "verify-full";
 
@@ -29,11 +29,13 @@ export interface DatabaseAddress {
   readonly user: string;
   readonly database: string;
   readonly schema: string;
-  /** Undefined if neither the URL nor PGPASSWORD has a password; a password file may then have it. */
+  /**
+   * The password in the URL or in PGPASSWORD; undefined if neither has a password. A password file may then have it.
+   */
   readonly password: string | undefined;
-  /** The name of the password file, which may not exist; null without a home folder. */
+  /** The name of the password file, which need not exist; null if the user has no home folder. */
   readonly passwordFile: string | null;
-  /** Null if `chooseTlsVerification` decides for each host. */
+  /** The parameter `sslmode`; null if `chooseTlsVerification` decides for each host. */
   readonly sslMode: SslMode | null;
   readonly tlsFiles: TlsFileNames;
 }
@@ -56,7 +58,8 @@ const parameterNames = [
 type Parameters = Partial<Record<(typeof parameterNames)[number], string>>;
 
 /**
- * Returns whether the value of --store is a URL rather than a folder. `parseDatabaseUrl` refuses URLs of other kinds.
+ * Returns true if the value of --store is a URL, false if it is a folder. `parseDatabaseUrl` rejects URLs that are not
+ * for PostgreSQL.
  */
 export function isDatabaseUrl(store: string): boolean {
   return /^([a-z][a-z0-9+.-]*:\/\/|postgres(ql)?:)/i.test(store);
@@ -77,8 +80,8 @@ function bracketed(host: string): string {
 }
 
 /**
- * Parses a URL and checks the TLS files that it names. Throws CONFIG. `mayHavePassword` is false for a URL from the
- * command line, because every user of the machine can read that.
+ * Parses a URL and checks the TLS files that it names. Throws CONFIG. `mayHavePassword` is false for a URL on the
+ * command line, because every user of the machine can read command lines.
  */
 export function parseDatabaseUrl(
   url: string,
@@ -184,7 +187,10 @@ function decoded(text: string, url: string): string {
   }
 }
 
-/** Returns the names of the TLS files. Reads the files once to report mistakes now. Throws CONFIG. */
+/**
+ * Returns the names of the TLS files. Reads the files, so that mistakes in them are reported before the first
+ * connection. Throws CONFIG.
+ */
 function tlsFilesOf({ sslrootcert: ca, sslcert: cert, sslkey: key }: Parameters): TlsFileNames {
   const parameterOf = { ca: "sslrootcert", cert: "sslcert", key: "sslkey" };
   const at = <T>(name: keyof typeof parameterOf, act: () => T): T => {
@@ -202,7 +208,7 @@ function refused(url: string, why: string): BatonError {
   return new BatonError("CONFIG", `The database URL ${urlWithoutPassword(url)} cannot be used: ${why}`);
 }
 
-/** Returns the URL with stars in place of everything that may be a password. Accepts any text. */
+/** Returns the URL with stars in place of everything that may be a password. Accepts any text, also an invalid URL. */
 export function urlWithoutPassword(url: string): string {
   return url.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?[^:@/?]*):.*@/is, "$1:***@").replace(
     /([?&]password)=[^&]*/gi,

@@ -1,6 +1,6 @@
 /**
- * Checks how safe committed data is in a database: reads its settings and its standbys, and judges them. A managed
- * service may hide some settings; those are not judged.
+ * Checks how safely a database stores committed data: reads its settings and its standbys, and judges them. A managed
+ * service may hide some settings; hidden settings are not judged.
  */
 import type { DatabaseAddress } from "./database_address.ts";
 import { describeDatabase } from "./database_address.ts";
@@ -8,11 +8,17 @@ import type { PrimaryConnection } from "./primary_connection.ts";
 import { StatementError } from "./statement_error.ts";
 
 export interface DatabaseSafetyFacts {
-  /** Values of pg_settings in this session, because the role or the database may have weakened a setting. */
+  /**
+   * The values of pg_settings in this session. The values of the whole database would not show that the role or the
+   * database has weakened a setting.
+   */
   readonly settings: Readonly<Record<string, string>>;
   /** Null if this role cannot read the standbys. */
   readonly standbys: readonly { readonly name: string; readonly state: string; readonly sync: string }[] | null;
-  /** The cluster's identifier: the same on all its servers and on a restored volume. Null if it cannot be read. */
+  /**
+   * The cluster's identifier, which all servers of a cluster have in common; a restored copy has the same identifier.
+   * Null if it cannot be read.
+   */
   readonly systemId: string | null;
   /** A number that increases each time a standby becomes the primary. */
   readonly timeline: number;
@@ -21,7 +27,7 @@ export interface DatabaseSafetyFacts {
 }
 
 export interface DatabaseSafetyFinding {
-  /** `refused` means that baton does not start. */
+  /** `refused` means that baton must not use the database. */
   readonly severity: "refused" | "warning";
   readonly sentence: string;
 }
@@ -39,8 +45,8 @@ const settingNames = [
 const oldestVersion = 13;
 
 /**
- * Reads the identifier of the cluster. Returns null if an operator has forbidden this, or if the database only
- * resembles PostgreSQL.
+ * Reads the identifier of the cluster. Returns null if an operator has forbidden this, or if the database is a program
+ * that only imitates PostgreSQL.
  */
 export async function readSystemId(connection: PrimaryConnection): Promise<string | null> {
   try {
@@ -60,7 +66,8 @@ export async function readDatabaseSafetyFacts(connection: PrimaryConnection): Pr
   }, [settingNames]);
   const [identity] = await connection.run({
     name: "check_identity",
-    // pg_control_checkpoint() still has the old timeline after a promotion; the name of the log file has the new one.
+    // Reads the timeline from the name of the log file, because pg_control_checkpoint() still has the old timeline
+    // after a promotion.
     text: "SELECT (('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int) AS timeline, " +
       "(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms",
   }, []);
@@ -68,7 +75,7 @@ export async function readDatabaseSafetyFacts(connection: PrimaryConnection): Pr
     name: "check_standbys",
     text: "SELECT application_name, state, sync_state FROM pg_stat_replication",
   }, []);
-  // A role without pg_read_all_stats gets the rows with columns that are null.
+  // If a role lacks pg_read_all_stats, the rows have columns that are null.
   const isReadable = standbys.every((row) => row["sync_state"] !== null);
   return {
     settings: Object.fromEntries(settings.map((row) => [String(row["name"]), String(row["setting"])])),
@@ -85,15 +92,13 @@ export async function readDatabaseSafetyFacts(connection: PrimaryConnection): Pr
   };
 }
 
-/**
- * Returns whether a commit waits until it is on a standby's disk, so that a fail-over to that standby loses nothing.
- */
+/** Returns true if a commit waits until it is on a standby's disk. A failover to that standby then loses nothing. */
 export function isReplicationSynchronous({ settings }: DatabaseSafetyFacts): boolean {
   const commit = settings["synchronous_commit"];
   return (settings["synchronous_standby_names"] ?? "") !== "" && (commit === "on" || commit === "remote_apply");
 }
 
-/** Returns refusals and warnings. Pure. */
+/** Returns the reasons not to use the database, and the warnings. Pure. */
 export function judgeDatabaseSafety(
   facts: DatabaseSafetyFacts,
   { requiresSync }: { readonly requiresSync: boolean },
@@ -118,25 +123,25 @@ export function judgeDatabaseSafety(
   }
   if (settings["data_checksums"] === "off") {
     warn(
-      "data_checksums is off: the database does not notice damaged pages; baton checks the content of messages only",
+      "data_checksums is off: the database does not detect damaged pages; baton checks the content of messages only",
     );
   }
   if (commit === "remote_write") {
     warn(
       "synchronous_commit is remote_write: " +
-        "a fail-over after a crash of the standby's machine may lose acknowledged messages",
+        "a failover after a crash of the standby's machine may lose acknowledged messages",
     );
   }
   if (!isReplicationSynchronous(facts)) {
     const sentence = standbys !== null && standbys.length === 0
       ? "there is no standby: acknowledged messages are lost with the disk of the database"
-      : "replication is asynchronous: a fail-over may lose acknowledged messages; set synchronous_standby_names";
+      : "replication is asynchronous: a failover may lose acknowledged messages; set synchronous_standby_names";
     if (requiresSync) refuse(`${sentence} (--require-sync)`);
     else warn(sentence);
   }
   if (facts.systemId === null) {
     warn(
-      "the identifier of the cluster cannot be read, so that another cluster is not noticed: " +
+      "the identifier of the cluster cannot be read, so baton cannot detect a change of the cluster: " +
         "GRANT EXECUTE ON FUNCTION pg_control_system() TO the role of baton",
     );
   }

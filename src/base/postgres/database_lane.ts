@@ -1,7 +1,7 @@
 /**
- * A queue of statements for one connection to the primary: one statement at a time, in order. Opens the connection for
- * the first statement, and again after it was lost. A lane never repeats a statement, because only its caller knows
- * what to do about an unknown outcome.
+ * A queue of statements for one connection to the primary: one statement at a time, in order. Opens a connection for
+ * the first statement, and a new one after a loss. A lane never repeats a statement, because only its caller knows what
+ * to do about an unknown outcome.
  *
  * Interface for stores:
  *
@@ -11,11 +11,11 @@
  *   const rows = await lane.run(statement, [1, [2, 3], Buffer.from("…")], { deadlineMs: 10_000 });
  *
  * - `run` resolves only when the statement is committed, and durable on the synchronous standby if there is one.
- * - It rejects with a StatementError. After the `outcome` "not_sent" or "rolled_back" the database is unchanged.
- *   After "unknown" the statement may have been executed, or may be executed later, even after statements of a new
- *   connection; it must therefore be fenced. `isTemporary`: the same statement may succeed later.
+ * - It rejects with a StatementError. After the `outcome` "not_sent" or "rolled_back" the database is unchanged. After
+ *   "unknown" the statement may have been executed, or may be executed later, even after statements of a new
+ *   connection; such a statement must therefore be fenced. `isTemporary`: the same statement may succeed later.
  * - `onConnect` checks each new connection before its first statement: the store's format and ID, the timeline.
- * - `retryTemporaryDatabaseErrors` repeats a statement while it was certainly not executed.
+ * - `retryTemporaryDatabaseErrors` repeats a statement that certainly was not executed.
  * - Integers in rows are numbers (bigint beyond 2^53), bytea is a Buffer, bool a boolean, everything else text.
  */
 import { BatonError, errorMessage } from "../errors.ts";
@@ -36,7 +36,7 @@ import { StatementError } from "./statement_error.ts";
 export interface DatabaseLaneOptions {
   readonly address: DatabaseAddress;
   readonly clock: Clock;
-  /** Names the program in pg_stat_activity. */
+  /** The name of this program, for pg_stat_activity. */
   readonly name: string;
   /**
    * Runs on each new connection before the caller's statement. If it rejects, the connection is closed, and the
@@ -57,11 +57,11 @@ export interface DatabaseLaneRunOptions {
 }
 
 /**
- * The default time limit in milliseconds. The database's `statement_timeout` is shorter, so that the outcome of a slow
- * statement is known.
+ * The default time limit in milliseconds. The database's `statement_timeout` is shorter: a slow statement then ends
+ * with a known outcome.
  */
 const defaultDeadlineMs = 40_000;
-/** The most statements that may wait. Few do, because callers combine waiting work into one statement. */
+/** The most statements that may wait. Few statements wait, because callers combine waiting work into one statement. */
 const waitingMax = 10_000;
 
 export class DatabaseLane implements AsyncDisposable {
@@ -81,7 +81,7 @@ export class DatabaseLane implements AsyncDisposable {
     return this.#options.address;
   }
 
-  /** Why the last attempt to connect has failed; null after a success. */
+  /** Says why the last attempt to connect has failed; null after a success. */
   get whyNotConnected(): string | null {
     return this.#whyNotConnected;
   }
@@ -108,12 +108,12 @@ export class DatabaseLane implements AsyncDisposable {
       this.#waiting--;
       deadline.cancel();
     });
-    // Drops the result, whose rows would otherwise stay in memory until the next statement.
+    // Does not keep the result, whose rows would otherwise stay in memory until the next statement.
     this.#last = result.then(() => {}, () => {});
     return result;
   }
 
-  /** Connects unless the lane is connected. Rejects like `run`, or with an error of `onConnect`. */
+  /** Opens the connection if there is none. Rejects like `run`, or with an error of `onConnect`. */
   connect(options: DatabaseLaneRunOptions = {}): Promise<unknown> {
     return this.run({ name: "baton_connected", text: "SELECT 1" }, [], options);
   }
@@ -148,8 +148,8 @@ export class DatabaseLane implements AsyncDisposable {
   }
 
   /**
-   * Opens a connection. Repeats failed attempts until the signal aborts, or until an error that a later attempt would
-   * meet again.
+   * Opens a connection. Repeats failed attempts until the signal aborts, or until an attempt fails with a permanent
+   * error.
    */
   async #open(signal: AbortSignal): Promise<PrimaryConnection> {
     this.#connection = null;
@@ -160,7 +160,7 @@ export class DatabaseLane implements AsyncDisposable {
       let opened: PrimaryConnection | null = null;
       try {
         const connection = opened = await connect(address, { clock, name, signal, warn });
-        // The statements of `onConnect` have no deadline of their own.
+        // Aborting closes the connection, because the statements of `onConnect` have no deadline of their own.
         using _end = new CleanupScope(onAbort(signal, () => connection.close()));
         await onConnect?.(connection);
         this.#whyNotConnected = null;
@@ -170,7 +170,7 @@ export class DatabaseLane implements AsyncDisposable {
         if (signal.aborted) throw this.#notConnected(last ?? error);
         this.#whyNotConnected = errorMessage(error);
         if (!(error instanceof StatementError)) throw error;
-        // A statement of `onConnect` whose outcome is unknown lost its connection.
+        // If a statement of `onConnect` has an unknown outcome, the connection was lost, and a new attempt may succeed.
         if (!error.isTemporary && error.outcome !== "unknown") throw error;
         last = error;
       }
@@ -186,8 +186,8 @@ export class DatabaseLane implements AsyncDisposable {
 }
 
 /**
- * Retries `work` with pauses while its error is temporary and the database is unchanged. Rejects with the last error
- * when the signal aborts, and immediately with any other error.
+ * Repeats `work`, with pauses, as long as its errors are temporary and the database is unchanged. Rejects with the last
+ * error when the signal aborts, and immediately with any other error.
  */
 export async function retryTemporaryDatabaseErrors<T>(
   work: () => Promise<T>,

@@ -12,7 +12,7 @@ import { StatementError } from "./statement_error.ts";
 export const sharedStoreFormatNumber = 1;
 
 export interface SharedStoreFormat {
-  /** Random, and different for every store. A copy of the tables keeps it. */
+  /** A random ID that differs for every store. A copy of the tables keeps the ID. */
   readonly storeId: string;
   readonly format: number;
   /** Programs with a smaller format number must not write. */
@@ -24,7 +24,7 @@ const migrationLock = 0x626174_6f6en;
 
 /**
  * Creates the schema and its tables, or upgrades them to this program's format, in one transaction. Several programs
- * may do so at the same time. `tables` are statements that do nothing if their table exists; they write names with
+ * may call this at the same time. `tables` are statements that do nothing if their table exists; they write names with
  * `SCHEMA.`. Rejects with CONFIG if a newer baton made the tables, or with StatementError if the role may not create
  * them. After OUTCOME_UNKNOWN the caller may repeat the migration.
  */
@@ -45,7 +45,8 @@ export async function migrateDatabase(
     await run("BEGIN");
     await run("SET LOCAL idle_in_transaction_session_timeout = '60s'");
     await run("SELECT pg_advisory_xact_lock($1::bigint)", [migrationLock]);
-    // CREATE SCHEMA IF NOT EXISTS needs the right to create schemas even if the schema exists.
+    // Asks first whether the schema is missing: CREATE SCHEMA IF NOT EXISTS needs the right to create schemas even if
+    // the schema exists.
     const [schema] = await run("SELECT to_regnamespace($1) IS NULL AS missing", [address.schema]);
     if (schema?.["missing"] === true) await run("CREATE SCHEMA SCHEMA");
     await run(
@@ -76,8 +77,8 @@ export async function migrateDatabase(
 }
 
 /**
- * Records the present cluster as the home of the tables. For operators who have copied the tables or upgraded the
- * cluster. Rejects with StatementError.
+ * Records the current cluster as the home of the tables. An operator does this after copying the tables or upgrading
+ * the cluster. Rejects with StatementError.
  */
 export async function acceptMovedDatabase(address: DatabaseAddress, connecting: PrimaryConnectOptions): Promise<void> {
   const connection = await connectToPrimary(address, connecting);
@@ -129,8 +130,8 @@ export async function requireSharedStore(
 }
 
 /**
- * Checks that all `tables` (statements, as for `migrateDatabase`) exist. Some may be missing, because several products
- * can share a schema.
+ * Checks that all `tables` (statements, as for `migrateDatabase`) exist. Some tables may be missing, because several
+ * products can share a schema.
  */
 async function requireTables(
   connection: PrimaryConnection,
@@ -146,7 +147,10 @@ export function findTableNamesInSql(statements: readonly string[]): string[] {
   return statements.flatMap((text) => /^CREATE TABLE IF NOT EXISTS SCHEMA\.(\w+)/.exec(text)?.[1] ?? []);
 }
 
-/** Replaces `SCHEMA.` in a statement. The name needs no quotes, because `parseDatabaseUrl` allows only plain names. */
+/**
+ * Replaces `SCHEMA.` in a statement by the schema's name. The name needs no quotes, because `parseDatabaseUrl` allows
+ * only plain names.
+ */
 export function insertSchemaName(sql: string, schema: string): string {
   return sql.replace(/\bSCHEMA\./g, `${schema}.`).replace("CREATE SCHEMA SCHEMA", `CREATE SCHEMA ${schema}`);
 }
@@ -159,11 +163,11 @@ function otherCluster(address: DatabaseAddress, madeIn: string, systemId: string
   return configError(
     `The database ${describeDatabase(address)} is in another cluster (system identifier ${systemId}) ` +
       `than the one in which its tables were made (${madeIn}): the address is wrong, or this is a copy. ` +
-      "If it was moved here, and the original is never used again: start once with --moved",
+      "If the database was moved here, and the original will never be used again, start once with --moved",
   );
 }
 
-/** `missing` lists the missing tables; empty if all are missing. */
+/** Makes the error for missing tables. `missing` lists them; it is empty if all are missing. */
 function noTables(address: DatabaseAddress, cause: unknown, missing: readonly string[] = []): StatementError {
   const what = missing.length === 0 ? "tables of baton" : `table ${missing.join(", ")}`;
   const message = `The database ${describeDatabase(address)} has no ${what} in the schema "${address.schema}": ` +

@@ -1,7 +1,7 @@
 /**
  * One connection to the primary, the server of a cluster that accepts writes. Runs one statement at a time in
- * autocommit, and tells what is known about the outcome of a failed statement. Owns the socket. DatabaseLane
- * reconnects.
+ * autocommit. The error of a failed statement says what is known about its outcome. Owns the socket. Does not
+ * reconnect; DatabaseLane does.
  *
  * Requests results as text, because pg destroys bytes in binary results by decoding them as UTF-8 (ADR 34).
  */
@@ -26,23 +26,24 @@ import { describeDatabaseError, isTemporaryConnectRefusal, StatementError } from
 
 /** A statement, which each connection prepares when it first runs it. */
 export interface SqlStatement {
-  /** The name of the prepared statement, unique in the program. With an empty name it is not prepared. */
+  /** The name of the prepared statement, unique in the program. If the name is empty, the statement is not prepared. */
   readonly name: string;
   /** One SQL statement with parameters $1, $2, … */
   readonly text: string;
-  /** The number of rows that the statement must return, one for each changed row. Fewer rows are an error. */
+  /** The number of rows that the statement must return, one row for each changed row. Fewer rows are an error. */
   readonly rowsMin?: number;
 }
 
 /** A parameter of a statement. A Buffer becomes bytea, a list becomes an array. */
 export type SqlParameter = string | number | bigint | boolean | null | Buffer | readonly SqlParameter[];
-/** A value in a row. Integers are numbers, or bigint beyond 2^53; bytea is a Buffer; values of other types are text. */
+/**
+ * A value in a row. An integer is a number, or a bigint beyond 2^53. A bytea is a Buffer. Values of other types are
+ * text.
+ */
 export type PostgresValue = string | number | bigint | boolean | null | Buffer;
 export type PostgresRow = Readonly<Record<string, PostgresValue>>;
 
-/**
- * Settings of the session. Plans that read whole tables are turned off, because every access is by a key.
- */
+/** Settings of the session. Plans that read whole tables are turned off, because every access uses a key. */
 const sessionSettings: Readonly<Record<string, string>> = {
   plan_cache_mode: "force_generic_plan",
   enable_seqscan: "off",
@@ -50,14 +51,14 @@ const sessionSettings: Readonly<Record<string, string>> = {
   enable_mergejoin: "off",
   jit: "off",
   bytea_output: "hex",
-  // So that the warning of a commit that did not wait for its standby arrives, whatever the role has set.
+  // Makes PostgreSQL send the warning about a commit that did not wait for its standby, whatever the role has set.
   client_min_messages: "warning",
   statement_timeout: "30s",
   lock_timeout: "10s",
   tcp_user_timeout: "10s",
   DateStyle: "ISO",
   TimeZone: "UTC",
-  // Makes a policy that hides rows an error; otherwise reads and changes would silently omit those rows.
+  // Turns a policy that hides rows into an error; otherwise reads and changes would silently omit those rows.
   row_security: "off",
 };
 
@@ -66,7 +67,7 @@ const hostTimeoutMs = 5000;
 
 export interface PrimaryConnectOptions {
   readonly clock: Clock;
-  /** The name of this program, shown in pg_stat_activity after "baton ". */
+  /** The name of this program, for pg_stat_activity, which shows it after "baton ". */
   readonly name: string;
   readonly signal?: AbortSignal | undefined;
   /** Called if renewed TLS files cannot be used. */
@@ -109,11 +110,11 @@ export class PrimaryConnection {
   readonly #address: DatabaseAddress;
   #isOpen = true;
   #isBusy = false;
-  /** Whether the server has ended the current statement: ReadyForQuery has arrived. */
+  /** True if the server has ended the current statement: ReadyForQuery has arrived. */
   #isReady = false;
-  /** Whether there is no pooler between this process and the database. See `primaryCheck`. */
+  /** True if there is no pooler between this process and the database. See `primaryCheck`. */
   #isDirect = false;
-  /** The first SQLSTATE that ended the connection. A pooler may send further ones of its own. */
+  /** The first SQLSTATE that ended the connection. A pooler may send more SQLSTATEs afterwards. */
   #endedBy: string | null = null;
   #warning: string | null = null;
   #onSettled: () => void = () => {};
@@ -142,7 +143,8 @@ export class PrimaryConnection {
   }
 
   /**
-   * Opens a connection. Checks a pooler with a first connection, and then opens a second one.
+   * Opens a connection. If a pooler is between, this first connection only checks the pooler, and a second connection
+   * is returned.
    */
   static async open(
     address: DatabaseAddress,
@@ -172,7 +174,7 @@ export class PrimaryConnection {
     return connection;
   }
 
-  /** Does one step of opening; closes the connection if the step fails or takes too long. */
+  /** Does one step of opening a connection. Closes the connection if the step fails or takes too long. */
   async #opening({ clock, signal }: PrimaryConnectOptions, work: () => Promise<unknown>): Promise<void> {
     let abortReason: unknown = null;
     using _ends = new CleanupScope(
@@ -191,22 +193,22 @@ export class PrimaryConnection {
     }
   }
 
-  /** False after the connection was lost. It may be true for a moment after a loss. */
+  /** True until the loss of the connection is detected. Right after a loss it may still be true. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
   /**
-   * Runs a statement; one at a time. Rejects with StatementError, which tells whether the statement was executed. If
-   * the signal aborts, closes the connection, and the outcome is unknown. The database is not asked to cancel the
-   * statement, because it would report success for a canceled wait for the standby.
+   * Runs a statement; the caller must wait for the previous one. Rejects with StatementError, which tells whether the
+   * statement was executed. If the signal aborts, the connection is closed, and the outcome is unknown. The database is
+   * not asked to cancel the statement, because it would report success for a canceled wait for the standby.
    */
   async run(
     { name, text, rowsMin = 0 }: SqlStatement,
     values: readonly SqlParameter[],
     signal?: AbortSignal,
   ): Promise<PostgresRow[]> {
-    if (this.#isBusy) throw new BatonError("INTERNAL", `Statement ${name} was started during another one`);
+    if (this.#isBusy) throw new BatonError("INTERNAL", `Statement ${name} was started while another statement runs`);
     if (!this.#isOpen || signal?.aborted) {
       throw this.#lostError("not_sent", signal?.aborted ? signal.reason : "the connection is lost");
     }
@@ -243,13 +245,13 @@ export class PrimaryConnection {
   }
 
   /**
-   * Makes the error of a failed statement. If the server is ready for the next statement, it has refused this one;
-   * otherwise the connection is lost.
+   * Makes the error of a failed statement. If the server is ready for the next statement, it has refused the failed
+   * statement; otherwise the connection is lost.
    */
   async #failure(error: unknown, name: string): Promise<StatementError> {
     const sqlState = error instanceof pg.DatabaseError ? error.code ?? null : null;
     if (sqlState === null) {
-      // A missing SQLSTATE means that the connection is lost, or that pg has refused the values before sending them.
+      // Without an SQLSTATE, either the connection is lost, or pg has refused the values before sending them.
       this.#destroy();
       return this.#lostError("unknown", error);
     }
@@ -259,7 +261,7 @@ export class PrimaryConnection {
       this.#destroy();
       return this.#lostError("unknown", error, sqlState);
     }
-    // This server is no longer the primary; the next connection finds the new one.
+    // SQLSTATE 25006 means that this server is no longer the primary. The next connection finds the new primary.
     if (sqlState === "25006") this.#destroy();
     const missing = findMissingRowsMessage(errorMessage(error));
     if (missing !== null) return this.#missingRows(`${missing} (${name})`, error);
@@ -296,9 +298,9 @@ export class PrimaryConnection {
   }
 
   /**
-   * Throws CONFIG if a pooler shares the database process of this connection with other connections. To find out, this
-   * limits the idle time of the process. If the process serves only this connection, its end also ends the connection.
-   * Otherwise the next statement still has a result.
+   * Throws CONFIG if a pooler lets other connections use the database process of this connection. To find out, limits
+   * the time that the process may be idle. If the process serves only this connection, the end of the process also ends
+   * the connection. Otherwise the next statement still has a result.
    */
   async #requireOwnSession(clock: Clock): Promise<void> {
     const refusal = await this.run({ name: "", text: `SET idle_session_timeout = ${idleMs}` }, []).then(
@@ -320,14 +322,14 @@ export class PrimaryConnection {
     throw pooledError(`a pooler is between, and ${sharesSessions("has")}`);
   }
 
-  /** The number of the database process that the connection was told. The types of pg omit it. */
+  /** The number of the database process, as the connection was told. The types of pg omit this property. */
   get #processId(): number {
     return (this.#client as unknown as { processID: number | null }).processID ?? 0;
   }
 
   /**
-   * Awaits a promise of pg, or rejects when the connection ends, because that promise may then stay pending. Each call
-   * has its own promise for the end: a shared one would keep all results in memory.
+   * Awaits a promise of pg, or rejects when the connection ends, because the promise may then stay pending. Each call
+   * makes its own promise for the end: a shared promise would keep all results in memory.
    */
   #orGone<T>(work: Promise<T>): Promise<T> {
     const { promise: gone, reject } = Promise.withResolvers<never>();
@@ -348,8 +350,8 @@ export class PrimaryConnection {
 }
 
 /**
- * Functions of PostgreSQL that warn when transaction IDs run low. The warning comes with each write, long before it
- * matters.
+ * Functions of PostgreSQL that warn when transaction IDs run low. Each write repeats this warning, long before the IDs
+ * are used up.
  */
 const wraparoundRoutines = new Set([
   "GetNewTransactionId",
@@ -359,8 +361,8 @@ const wraparoundRoutines = new Set([
 ]);
 
 /**
- * Returns whether a warning may mean that a statement committed without waiting for its synchronous standby. That
- * warning has a generic code and a translated text, so every unknown warning counts as such.
+ * Returns true if a warning may mean that a statement committed without waiting for its synchronous standby. That
+ * warning has a generic code and a translated text, so every unknown warning counts.
  */
 export function mayWarnOfUnconfirmedCommit(
   { code, routine }: { readonly code?: string | undefined; readonly routine?: string | undefined },
@@ -373,13 +375,13 @@ const idleMs = 100;
 /** The SQLSTATE idle_session_timeout. */
 const idleSessionEnd = "57P05";
 const sharesSessions = (has: string) =>
-  `a transaction ${has} another session than the one before it (PgBouncer: pool_mode)`;
+  `a transaction ${has} another session than the previous transaction (PgBouncer: pool_mode)`;
 
 /**
- * Checks for a primary, and for a pooler: `direct` is true if this statement runs in the process whose number the
- * connection was told, because a pooler tells a number of its own. Also turns off `transaction_timeout`, which would
- * end the whole connection and leave the outcome unknown. This is not in `sessionSettings`, because PostgreSQL before
- * version 17 refuses connections with it.
+ * A statement that finds out whether the server is the primary, and whether there is a pooler. `direct` is true if the
+ * statement runs in the process whose number the connection was told; a pooler tells a number of its own. The statement
+ * also turns off `transaction_timeout`, which would end the whole connection and leave the outcome unknown. PostgreSQL
+ * before version 17 refuses connections that set `transaction_timeout`, so `sessionSettings` cannot contain it.
  */
 const primaryCheck: SqlStatement = {
   name: "", // not prepared, because a pooler may mix up prepared statements
@@ -418,7 +420,7 @@ function clientConfig(
     port: host.port,
     user,
     database,
-    // A function, because otherwise pg looks for a password file itself and prints to stderr.
+    // Passes a function, because otherwise pg looks for a password file itself and prints to stderr.
     password: () => password ?? readDatabasePassword(address, host) ?? missingPassword(address, host),
     ssl: verification === null ? false : tlsConfig(address, verification, warn),
     application_name: `baton ${name}`.slice(0, 63),
@@ -428,10 +430,13 @@ function clientConfig(
   };
 }
 
-/** The TLS files of each address. The last usable contents are kept here while new ones cannot be used. */
+/**
+ * The TLS files of each address. While new contents of the files cannot be used, the last usable contents stay in
+ * effect.
+ */
 const tlsFiles = new Map<string, TlsFiles>();
 
-/** Throws CONFIG if the files cannot be used at the first connection. */
+/** Returns the TLS options of a connection. Throws CONFIG if the files cannot be used at the first connection. */
 function tlsConfig(
   { tlsFiles: names }: DatabaseAddress,
   verification: TlsVerification,
@@ -456,7 +461,7 @@ function missingPassword({ user, database }: DatabaseAddress, host: DatabaseHost
   );
 }
 
-/** Makes the error of a connection that failed to open or does not lead to a primary. */
+/** Makes the error of an attempt to connect that failed, or that reached a server other than the primary. */
 function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHost): StatementError {
   if (error instanceof StatementError) return error;
   if (error instanceof BatonError) {
@@ -478,8 +483,8 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
   }
   if (chooseTlsVerification(address, host) !== null && isTlsRefusal(error)) {
     const why = /does not support SSL/i.test(message)
-      ? "TLS: the server has it switched off (ssl = off); " +
-        "switch it on there, or use ?sslmode=disable on a network that you trust"
+      ? "the server has TLS switched off (ssl = off); " +
+        "switch TLS on there, or use ?sslmode=disable on a network that you trust"
       : `TLS: ${message}; the certificate authority is set with ?sslrootcert=FILE`;
     return new StatementError(why, { outcome: "not_sent", sqlState: null, code: "CONFIG", cause: error });
   }
@@ -501,7 +506,7 @@ function parserOf(type: number): (text: string) => PostgresValue {
     case types.bool:
       return (text) => text === "t";
     case types.bytea:
-      return (text) => Buffer.from(text.slice(2), "hex"); // \x…
+      return (text) => Buffer.from(text.slice(2), "hex"); // The text is \x followed by hexadecimal digits.
     case types.int2:
     case types.int4:
     case types.oid:

@@ -1,11 +1,12 @@
 /**
- * SQL that makes a write fail if it changes fewer rows than it should. Without it, a trigger that suppresses rows would
- * make a database lose changes without an error. The failure undoes the statement, and its message has a fixed
+ * SQL that makes a write fail if it changes fewer rows than it should. A trigger that suppresses rows would otherwise
+ * make a database lose changes without an error. The failure undoes the statement. The message of the error has a fixed
  * sentence.
  */
 
 /**
- * Returns an SQL condition that is true if `changed` equals `wanted` (SQL expressions), and otherwise raises an error.
+ * Returns an SQL condition that is true if `changed` equals `wanted` (both are SQL expressions), and otherwise raises
+ * an error.
  */
 export function requireChangedRowsSql(table: string, changed: string, wanted: string): string {
   return `CASE WHEN ${changed} = ${wanted} THEN true ELSE (${sentence(table, changed, wanted)})::bool END`;
@@ -36,12 +37,12 @@ function sentence(table: string, changed: string, wanted: string): string {
 const sentencePattern = /only (\d+) of (\d+) rows of the table (\w+) were changed/;
 
 /**
- * Finds the fixed sentence in an error's message, whatever the language of the database. Returns null for other errors.
+ * Finds the fixed sentence in the message of an error, in any language of the database. Returns null for other errors.
  */
 export function findMissingRowsMessage(message: string): string | null {
   return sentencePattern.exec(message)?.[0] ?? null;
 }
 
-/** Tells operators why a database changes fewer rows than baton needs. */
+/** Advice for the operator of a database that changes fewer rows than baton needs. */
 export const missingRowsHint =
-  "a trigger or a rule of the database leaves out changes; baton needs them all: remove it";
+  "a trigger or a rule of the database suppresses changes that baton needs; remove it";

@@ -1,6 +1,6 @@
 /**
- * The error of a failed statement: whether the database may have changed, what the database says, and what its operator
- * can do. Pure.
+ * The error of a failed statement. It says whether the database may have changed, what the database reports, and what
+ * the operator can do. Pure.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../errors.ts";
 import type pg from "pg";
@@ -8,9 +8,9 @@ import type { DatabaseAddress } from "./database_address.ts";
 import { printable } from "../support/text.ts";
 
 /**
- * `not_sent`: the statement did not reach the database. `rolled_back`: the database refused it and changed nothing.
- * `unknown`: the statement may have been executed, or may be executed later, because the connection was lost or the
- * commit did not wait for its standby.
+ * What a failed statement has done. `not_sent`: the statement did not reach the database. `rolled_back`: the database
+ * refused the statement and changed nothing. `unknown`: the database may have executed the statement, or may execute it
+ * later, because the connection was lost or the commit did not wait for its standby.
  */
 export type StatementOutcome = "not_sent" | "rolled_back" | "unknown";
 
@@ -34,7 +34,7 @@ export class StatementError extends BatonError {
     this.sqlState = sqlState;
   }
 
-  /** Whether the same statement may succeed later without a change of the configuration. */
+  /** True if the same statement may succeed later without a change of the configuration. */
   get isTemporary(): boolean {
     return this.outcome === "not_sent"
       ? this.code === "UNREACHABLE"
@@ -43,8 +43,8 @@ export class StatementError extends BatonError {
 }
 
 /**
- * Returns whether repeating may help: after a serialization failure, a deadlock, a time limit, a lack of resources, or
- * a primary that became a standby. It does not help after a full disk.
+ * Returns true if the same statement may succeed later: after a serialization failure, a deadlock, a time limit, a lack
+ * of resources, or a primary that became a standby. A full disk is not temporary.
  */
 function isTemporary(sqlState: string | null): boolean {
   return sqlState !== null && /^(40001|40P01|55P03|57014|25006|53(?!100)...)$/.test(sqlState);
@@ -61,14 +61,14 @@ function codeOf(outcome: StatementOutcome, sqlState: string | null): ErrorCode {
 }
 
 /**
- * Returns whether a connection that was refused with this SQLSTATE may be accepted later, because the server starts,
- * stops, or has no free slot.
+ * Returns true if the server may accept a connection later that it has refused with this SQLSTATE: the server is
+ * starting or stopping, or has no free connection.
  */
 export function isTemporaryConnectRefusal(sqlState: string): boolean {
   return /^(57P0[123]|08|53)/.test(sqlState);
 }
 
-/** Describes an error of the database. `name` is the statement's name; empty for none. */
+/** Describes an error of the database for a message. `name` is the statement's name, or empty. */
 export function describeDatabaseError(
   error: unknown,
   sqlState: string,
@@ -80,7 +80,7 @@ export function describeDatabaseError(
   return `${printable(errorMessage(error))} (${codes})${hint === null ? "" : `: ${hint}`}`;
 }
 
-/** Returns the advice for the database's operator, or null if the database's own sentence is enough. */
+/** Returns advice for the database's operator, or null if the database's own message is enough. */
 function hintOf(sqlState: string, error: unknown, { user, schema, database }: DatabaseAddress): string | null {
   switch (sqlState) {
     case "42501":
@@ -91,15 +91,15 @@ function hintOf(sqlState: string, error: unknown, { user, schema, database }: Da
       }
       return `the role "${user}" needs USAGE on the schema "${schema}", ` +
         "and SELECT, INSERT, UPDATE and DELETE on its tables; " +
-        "for --migrate it has to own them, or be allowed to create the schema";
+        "for --migrate it must own the tables, or be allowed to create the schema";
     case "42P01":
     case "42703":
     case "42883":
     case "3F000":
-      return `the schema "${schema}" lacks it: start once with --migrate, as a role that may create it`;
+      return `the schema "${schema}" does not have it: start once with --migrate, as a role that may create it`;
     case "26000":
     case "42P05":
-      return "prepared statements are those of others, as behind a pooler in transaction mode; " +
+      return "another program's prepared statements are in use, as behind a pooler in transaction mode; " +
         "connect to PostgreSQL itself";
     case "22021":
     case "22P05":

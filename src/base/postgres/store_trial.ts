@@ -1,6 +1,6 @@
 /**
- * Finds out whether a database can store rows: a statement inserts a row and undoes that. So an idle server notices a
- * full or read-only database, or revoked rights, before its clients do.
+ * Finds out whether a database can store rows: a trial statement inserts a row and undoes that. An idle server thus
+ * detects a full or read-only database, or revoked rights, before its clients do.
  */
 import { errorMessage } from "../errors.ts";
 import { findTableNamesInSql } from "./database_schema.ts";
@@ -8,11 +8,11 @@ import type { SqlStatement } from "./primary_connection.ts";
 import { requireChangedRowsPlpgsql } from "./required_rows.ts";
 
 /**
- * The sizes of the row in bytes. The large one is used after the disk was full, because a small row may fit into an
- * existing file.
+ * The sizes of the trial row in bytes. After the disk was full, the large row is used, because a small row may fit into
+ * an existing file.
  */
 const trialBytes = { small: 1, large: 1 << 20 } as const;
-/** How long a result is reused, in milliseconds. */
+/** How long the result of a trial is reused, in milliseconds. */
 const cachedMs = 1000;
 
 export class SharedStoreWriteTrial {
@@ -22,12 +22,12 @@ export class SharedStoreWriteTrial {
   readonly #row: string;
   readonly #now: () => number;
   #result: { readonly why: string | null; readonly untilMs: number } | null = null;
-  /** Whether a write found no space, and no trial has succeeded since. */
+  /** True if a write found the disk full, and no trial has succeeded since. */
   #wasFull = false;
 
   /**
-   * `row`: the SQL columns and values of a row with a unique key; the text `BYTES` stands for its content. `tables`:
-   * the statements that create the tables to which the role needs rights.
+   * `row` is the SQL text with the columns and values of a row with a unique key; the text `BYTES` stands for its
+   * content. `tables` are the statements that create the tables; the role needs rights to these tables.
    */
   constructor(
     { table, tables, row, now, run }: {
@@ -49,13 +49,13 @@ export class SharedStoreWriteTrial {
     return this.#wasFull;
   }
 
-  /** Records that a write has found no space. */
+  /** Records that a write has found the disk full. */
   noteFull(): void {
     this.#wasFull = true;
     this.#result = null;
   }
 
-  /** Returns why no row can be stored, or null if one can. */
+  /** Returns the reason why the database cannot store a row, or null if it can. */
   async whyNotStored(): Promise<string | null> {
     const known = this.#result;
     if (known !== null && this.#now() < known.untilMs) return known.why;
@@ -66,7 +66,8 @@ export class SharedStoreWriteTrial {
   }
 
   /**
-   * Inserts a row. A handled exception, which the database does not log, undoes that.
+   * Returns the trial statement: it inserts a row, and undoes that with a handled exception, which the database does
+   * not log.
    */
   #statement(size: keyof typeof trialBytes): SqlStatement {
     const row = this.#row.replace("BYTES", `decode(repeat('00', ${trialBytes[size]}), 'hex')`);

@@ -1,9 +1,9 @@
-/** Treats several held locks as one. */
+/** Treats several held locks as a single lock. */
 import type { Lease, LockMode } from "./lease.ts";
 
 /**
- * Combines several leases of one session. `lost` aborts when the first lease is lost; `release()` releases in reverse
- * order.
+ * Combines several leases of one session. `lost` aborts when the first of them is lost; `release()` releases them in
+ * reverse order.
  */
 export class LeaseSet implements Lease {
   readonly #leases: readonly [Lease, ...Lease[]];
@@ -13,7 +13,7 @@ export class LeaseSet implements Lease {
   readonly waitedMs: number;
   readonly isLocal: boolean;
   readonly nodes: readonly string[];
-  // The first lease has these values; each permit has its own slot, and each lock its own fencing token.
+  // These values are those of the first lease. Each permit has its own slot, and each lock its own fencing token.
   readonly holderId: string;
   readonly mode: LockMode;
   readonly slot: number | null;
@@ -66,7 +66,7 @@ export class LeaseSet implements Lease {
     for (const lease of this.#leases) lease.warn?.(...warning);
   }
 
-  /** Releases all leases. Rejects with the first failure. */
+  /** Releases all leases. Rejects with the first failure, if there are any. */
   async release(): Promise<void> {
     const failures: unknown[] = [];
     for (const lease of [...this.#leases].reverse()) {

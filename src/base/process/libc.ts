@@ -1,6 +1,6 @@
 /**
- * Calls libc functions that no runtime offers, by FFI under Bun and Deno, on Linux and macOS. Avoids variadic
- * functions, because some platforms pass their arguments differently. On Linux, prctl is safe.
+ * Calls functions of libc that no runtime offers, through FFI under Bun and Deno, on Linux and macOS. Avoids variadic
+ * functions, because some platforms pass their arguments differently; prctl is an exception that works on Linux.
  */
 import { constants } from "node:os";
 import process from "node:process";
@@ -43,10 +43,13 @@ interface DenoFfi {
   UnsafePointer: { of(bytes: Uint8Array): unknown; value(pointer: unknown): bigint };
 }
 
-/** The libc of each process system. A simulation has several, because some calls change the state of one process. */
+/**
+ * The libc of each process system. A simulation has several process systems, because some calls change the state of one
+ * process.
+ */
 const loaded = new WeakMap<ProcessSystem, Promise<Libc | null>>();
 
-/** Returns libc, which loads once in about 0.5 ms; null where it cannot be called. Callers must work without it. */
+/** Returns libc, which loads once in about 0.5 ms; null if it cannot be called here. Callers must work without libc. */
 export function loadLibc(): Promise<Libc | null> {
   const known = loaded.get(processSystem);
   if (known !== undefined) return known;
@@ -59,14 +62,14 @@ export function provideSimulatedLibc(of: ProcessSystem, libc: Libc): void {
   loaded.set(of, Promise.resolve(libc));
 }
 
-/** Opens libc and makes `functions` callable. Returns null where libc cannot be called. */
+/** Opens libc and makes `functions` callable. Returns null if libc cannot be called here. */
 export async function openLibcFunctions<S extends Signatures>(functions: S): Promise<Library<S> | null> {
   const names = process.platform === "darwin" ? ["/usr/lib/libSystem.B.dylib"] : ["libc.so.6", "libc.so"];
   for (const name of names) {
     try {
       return "Deno" in globalThis ? openInDeno(name, functions) : await openInBun(name, functions);
     } catch {
-      continue; // another C library, or FFI is not permitted
+      continue; // not this C library, or FFI is not permitted
     }
   }
   return null;
@@ -107,7 +110,10 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
   let isSubreaper = false;
   let isRestored = false;
   return {
-    /** Becomes the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER). False where it cannot. */
+    /**
+     * Makes this process the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER). Returns false if the system
+     * cannot do that.
+     */
     becomeSubreaper: (): boolean =>
       isSubreaper ||= linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
     /** Sets the process name for ps and pkill, at most 15 bytes, on Linux only. */
@@ -115,12 +121,12 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
       const bytes = new TextEncoder().encode(`${name}\0`);
       if (linux) call.prctl(PR_SET_NAME, addressOf(bytes), 0n, 0n, 0n);
     },
-    /** Reaps the child if it has ended, without waiting. Returns whether it was reaped. */
+    /** Reaps the child if it has ended, without waiting. Returns true if the child was reaped. */
     reap: (pid: number): boolean => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
     ignoreSignal: (number: number): void => void call.signal(number, SIG_IGN),
     /**
-     * Restores the default action of SIGCHLD if this process was started with SIGCHLD ignored. Otherwise the kernel
-     * would keep no exit status of children.
+     * Restores the default action of SIGCHLD if this process was started with SIGCHLD ignored. While SIGCHLD is
+     * ignored, the kernel keeps no exit status of children.
      */
     restoreChildSignal(): void {
       if (isRestored) return;
@@ -134,27 +140,39 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
       call.clock_gettime(clockId, timeBytes);
       return Number(time[0]) * 1000 + Number(time[1]) / 1e6;
     },
-    /** Waits until `fd` is readable or at its end, or `timeoutMs` have passed. Blocks the whole thread. */
+    /** Waits until `fd` is readable or at its end, but at most `timeoutMs`. Blocks the whole thread. */
     waitReadable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLIN, timeoutMs),
-    /** Waits like `waitReadable` until `fd` accepts PIPE_BUF bytes or has no reader. */
+    /** Waits until `fd` accepts PIPE_BUF bytes or has no reader, but at most `timeoutMs`. Blocks the whole thread. */
     waitWritable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLOUT, timeoutMs),
-    /** Makes a pipe; writes its read end and its write end into `ends`. False for an error. pipe(2). */
+    /**
+     * Makes a pipe; writes the descriptors of its read end and its write end into `ends`. Returns false after an error.
+     * pipe(2).
+     */
     openPipe: (ends: Uint8Array): boolean => Number(call.pipe(ends)) === 0,
-    /** Blocks the whole thread. */
+    /** Sleeps. Blocks the whole thread. */
     sleep: (milliseconds: number): void => void call.poll(none, 0n, wholeMs(milliseconds)),
-    /** Reads bytes into `into` and returns their number: 0 at the end of the file, -1 for an error. Blocks. */
+    /**
+     * Reads bytes into `into`. Returns the number of bytes read: 0 at the end of the file, -1 after an error. Blocks
+     * the thread.
+     */
     read: (fd: number, into: Uint8Array): number => Number(call.read(fd, into, BigInt(into.length))),
     write: (fd: number, bytes: Uint8Array): void => void call.write(fd, bytes, BigInt(bytes.length)),
-    /** Sends to a socket without waiting. Returns the number of bytes taken; -1 if it is full or failed. */
+    /**
+     * Sends bytes to a socket without waiting. Returns the number of bytes that the socket took; -1 if the socket is
+     * full or failed.
+     */
     sendNow: (fd: number, bytes: Uint8Array): number =>
       Number(call.send(fd, bytes, BigInt(bytes.length), MSG_DONTWAIT)),
     close: (fd: number): void => void call.close(fd),
     isTerminal: (fd: number): boolean => Number(call.isatty(fd)) === 1,
-    /** Locks a file exclusively, without waiting. False if another process holds the lock. flock(2). */
+    /** Locks a file exclusively, without waiting. Returns false if another process holds the lock. flock(2). */
     lockFile: (fd: number): boolean => Number(call.flock(fd, LOCK_EX | LOCK_NB)) === 0,
-    /** Returns another descriptor of the same open file, for children; -1 for an error. dup(2). */
+    /** Returns another descriptor of the same open file, for children; -1 after an error. dup(2). */
     duplicate: (fd: number): number => Number(call.dup(fd)),
-    /** Returns the parent, or after its death the process that adopted this one (getppid(2)). */
+    /**
+     * Returns the pid of the parent. If the parent has died, returns the pid of the process that adopted this process.
+     * getppid(2).
+     */
     parentPid: (): number => Number(call.getppid()),
   };
 }

@@ -1,16 +1,16 @@
-/** A lease without a lock. */
+/** Leases for commands that run without a lock. */
 import type { Clock } from "../support/clock.ts";
 import { newGuid } from "../support/guid.ts";
 import type { Lease } from "./lease.ts";
 
 /**
- * A lease of fixed length, for a command that needs no lock, or that runs after a leadership. No server can end the
- * lease.
+ * A lease of fixed length, for a command that needs no lock, or that runs after the end of a leadership. No server can
+ * end this lease.
  */
 export class LocalLease implements Lease {
   readonly name = "";
   readonly path = "";
-  /** Also the mark of the processes that run under this lease. */
+  /** The ID of the holder. It also marks the processes that run under this lease. */
   readonly holderId = newGuid();
   readonly mode = "exclusive";
   readonly slot = null;
@@ -19,7 +19,7 @@ export class LocalLease implements Lease {
   readonly sessionId = 0n;
   readonly waitedMs = 0;
   readonly isLocal = true;
-  /** Limits how long baton waits for killed processes. */
+  /** The time in milliseconds that limits how long baton waits for killed processes. */
   readonly sessionTimeoutMs = 10_000;
   readonly lost = new AbortController().signal;
   readonly #clock: Clock;

@@ -1,9 +1,12 @@
-/** A lease that its holder can give up before it is lost. */
+/** A lease that its holder can resign. */
 import { BatonError } from "../errors.ts";
 import type { Lease } from "./lease.ts";
 import { LeaseSet } from "./lease_set.ts";
 
-/** Lets the holder report the lease as lost, so that baton stops the command. The lock stays held until `release()`. */
+/**
+ * A lease of which the holder itself can say that it is lost. baton then stops the command. The lock stays held until
+ * `release()`.
+ */
 export class ResignableLease extends LeaseSet {
   readonly #resigned = new AbortController();
   override readonly lost: AbortSignal;

@@ -1,20 +1,21 @@
 /**
- * Rows of locks, elections, barriers and gates, with their holders and waiters. JSON output has exactly these fields.
+ * Rows of locks, elections, barriers and gates, with their holders and waiters. The JSON output has exactly these
+ * fields.
  */
 
 export const coordinationObjectKinds = ["lock", "election", "barrier", "gate"] as const;
 export type CoordinationObjectKind = (typeof coordinationObjectKinds)[number];
 
 interface ParticipantRow {
-  /** The ID for `break --holder`; null for a gate, which belongs to no process. */
+  /** The ID of the holder, for `break --holder`; null for a gate, which belongs to no process. */
   readonly id: string | null;
-  /** Null for a barrier or a gate. */
+  /** The mode in which the lock is held; null for a barrier or a gate. */
   readonly mode: "exclusive" | "shared" | "permit" | null;
   readonly host: string;
-  /** 0 if unknown. */
+  /** The pid of the process; 0 if unknown. */
   readonly pid: number;
   readonly user: string;
-  /** The first word of the command; the whole command if its user published it. */
+  /** The first word of the command. If the command's user published the whole command, the whole command. */
   readonly command: string;
   readonly reason: string;
   /** The value that a candidate of an election publishes; null for other kinds. */
@@ -24,7 +25,7 @@ interface ParticipantRow {
   readonly session_id: string | null;
   readonly session_timeout_ms: number;
   readonly revoke: { readonly by: string; readonly reason: string } | null;
-  /** Why the holder's command needs attention: it cannot be stopped, or no guard watches it. Null if all is well. */
+  /** Why the holder's command needs attention: it cannot be stopped, or no guard watches it. Null if it needs none. */
   readonly warning: string | null;
 }
 
@@ -45,8 +46,8 @@ export interface WaiterRow extends ParticipantRow {
 export interface CoordinationObjectRow {
   readonly name: string;
   /**
-   * How many processes hold the lock, lead, or run as members of the barrier; 1 for a closed gate. Null if the ACL does
-   * not let this client count them.
+   * How many processes hold the lock, lead, or run as members of the barrier; for a gate, 1 if it is closed. Null if
+   * the ACL does not let this client count them.
    */
   readonly holders: number | null;
   /**
@@ -61,11 +62,11 @@ export interface CoordinationObjectDetails {
   readonly name: string;
   readonly path: string;
   /**
-   * The number of permits of a lock, null until the first request for one. At a barrier, the number of members that it
-   * needs, null if none waits.
+   * For a lock, the number of permits; null until the first request for a permit. For a barrier, the number of members
+   * that it needs; null if no process waits.
    */
   readonly limit: number | null;
-  /** Sorted by their grants; at a barrier, by their ranks. */
+  /** The holders, sorted by their grants; at a barrier, by their ranks. */
   readonly holders: readonly HolderRow[];
   readonly waiters: readonly WaiterRow[];
 }
@@ -74,7 +75,10 @@ export interface CoordinationObjectDetails {
 export interface FollowedCoordinationRow extends CoordinationObjectRow {
   readonly kind: CoordinationObjectKind;
   readonly limit: number | null;
-  /** The first holders; `holders` and `waiters` count all. Sessions and the arguments of commands are left out. */
+  /**
+   * The first of the holders; the numbers `holders` and `waiters` count all. Omits sessions and the arguments of
+   * commands.
+   */
   readonly first_holders: readonly HolderRow[];
   readonly first_waiters: readonly WaiterRow[];
   /** Why the object could not be read; null if it was read. */

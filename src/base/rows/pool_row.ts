@@ -30,7 +30,7 @@ export interface PoolDetails {
   readonly component: string;
   /** The holder of the component's lock: a call that chooses items, or another program. Null if the lock is free. */
   readonly component_holder: PoolHolderRow | null;
-  /** A run of the same pool that uses other lock paths; null if there is none. Its items are not in `items`. */
+  /** A run of the same pool that uses other lock paths; null if there is none. Its items are not among `items`. */
   readonly conflicting_run: {
     readonly host: string;
     readonly pid: number;

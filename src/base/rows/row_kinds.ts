@@ -30,9 +30,9 @@ export type RowKind = keyof RowsByKind;
 export interface RowSnapshot {
   /** The rows by kind. A kind that was not requested is missing. */
   readonly rows: { readonly [Kind in RowKind]?: readonly RowsByKind[Kind][] };
-  /** The objects with their holders and waiters, if requested, by the keys that `objectDetailsKey` returns. */
+  /** The holders and waiters of the objects, if they were requested, by the keys that `objectDetailsKey` returns. */
   readonly details?: ReadonlyMap<string, CoordinationObjectDetails>;
-  /** The number of unused objects, which `rows` leaves out. */
+  /** The number of unused objects, which `rows` omits. */
   readonly unused?: number;
   /** The sentence to show if there are no rows. */
   readonly empty?: string;
@@ -50,11 +50,11 @@ export type RowChange =
     | { readonly kind: "schedule"; readonly row: FollowedScheduleRow | null }
   );
 
-/** The rows that have changed since the previous round of reading. */
+/** The rows that have changed since they were last read. */
 export interface RowChanges {
   readonly changes: readonly RowChange[];
   /** False while some objects have not been read yet. */
   readonly isComplete: boolean;
-  /** True if objects are left out because there are too many. */
+  /** True if some objects are omitted because there are too many. */
   readonly isCut: boolean;
 }

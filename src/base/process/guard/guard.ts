@@ -1,6 +1,6 @@
 /**
- * Manages the guard process for baton: starts it, renews its deadlines, and receives its reports. Replaces a guard that
- * dies or stops responding while a command needs it.
+ * Manages the guard process for baton: starts the guard, renews its deadlines, and receives its reports. Replaces a
+ * guard that dies or stops responding while a command needs a guard.
  */
 import { BatonError, errorMessage } from "../../errors.ts";
 import { rejectOnAbort } from "../../support/abort.ts";
@@ -27,30 +27,30 @@ export interface CommandGuard {
   pid(): number;
   /**
    * Makes the guard kill every process that carries `cookie` when baton dies or `remainingMs()` has reached 0. Resolves
-   * when this order is in the pipe to a guard that is ready, because the guard reads all lines before it sees the end
-   * of the pipe. Rejects with START_FAILED if there is no guard, or with the reason of `signal`.
+   * when the guard is ready and this order is in the pipe to it; the guard reads all lines before it sees the end of
+   * the pipe. Rejects with START_FAILED if there is no guard, or with the reason of `signal`.
    */
   watch(cookie: string, options: GuardWatchOptions): Promise<void>;
   reportChild(cookie: string, child: GuardedChild): void;
   /**
-   * Returns how long after the deadline all processes of the job were dead, as the guard reports. Returns null if it
-   * killed nothing or does not report.
+   * Resolves with how long after the deadline all processes of the job were dead, in milliseconds, as the guard
+   * reports. Resolves with null if the guard killed no process or does not report.
    */
   clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;
   /**
    * Tells the guard the session under which all watched jobs run, as text from `encodeSessionHandle`. If the guard
-   * outlives this process, it ends the session once all processes of all jobs are dead. With null, the session expires
-   * by itself.
+   * outlives this process, it ends the session once all processes of all jobs are dead. If the text is null, the guard
+   * does not end the session; the session expires.
    */
   setSession(handle: string | null): void;
   /**
-   * Tells the guard which processes of the job it may not find: orphans, and those that baton cannot stop. The list
-   * replaces the previous one.
+   * Tells the guard about processes of the job that the guard may not find itself: orphans, and processes that baton
+   * cannot stop. The list replaces the previous one.
    */
   reportKnown(cookie: string, pids: readonly number[]): void;
   /**
-   * Tells the guard that baton gives up stopping the job and ends. The guard then continues, but does not end the
-   * session.
+   * Tells the guard that baton gives up stopping the job and ends. The guard continues to kill the job's processes, but
+   * does not end the session.
    */
   leave(cookie: string): void;
   /** Ends the watch over a job, because all its processes are dead. */
@@ -61,48 +61,50 @@ export interface CommandGuard {
 export interface GuardWatchOptions {
   readonly remainingMs: () => number;
   /**
-   * Calls the listener whenever `remainingMs` may have changed, until `forget()` or `end()`. Returns the function that
-   * unsubscribes.
+   * Calls the listener whenever `remainingMs` may have changed. Stops when the returned function, `forget()` or `end()`
+   * is called.
    */
   readonly subscribe: (listener: () => void) => () => void;
   /** Called when the guard kills the job because its deadline has passed. */
   readonly onKill: () => void;
   /**
-   * Called with the reason when no guard can watch the job; baton then tries again. Called with null when a new guard
-   * watches the job.
+   * Called with the reason when no guard can watch the job; baton keeps trying to start one. Called with null when a
+   * new guard watches the job.
    */
   readonly onReplaced: (missing: string | null) => void;
   readonly signal?: AbortSignal;
   readonly nodes?: readonly string[];
   /**
-   * A script that already runs, in a process group that also has other programs. baton reports it together with the
-   * job.
+   * A script that already runs, in a process group that may contain other programs. baton reports the script together
+   * with the job.
    */
   readonly child?: GuardedChild;
 }
 
 /**
- * How many dead guards in a row baton replaces immediately. It then pauses first: baton itself still enforces every
- * deadline.
+ * The number of guards that baton starts in a row without a pause, if each of them dies. After that, baton pauses
+ * before each start; meanwhile baton itself still enforces every deadline.
  */
 const replacementsMax = 5;
 
-/** The shortest and the longest pause before baton starts a guard again. The pause doubles each time. */
+/**
+ * The shortest and the longest pause before baton starts a guard again, in milliseconds. The pause doubles each time.
+ */
 const pauseMsMin = 1000;
 const pauseMsMax = 60_000;
 
-/** If a guard lives this long, baton counts deaths from 0 again. */
+/** If a guard lives this long, in milliseconds, baton resets the count of dead guards. */
 const steadyMs = 60_000;
 
 /**
- * How often baton asks the guard whether it runs, and how many questions may stay unanswered. Before the first report
- * of a guard, five times as many may.
+ * How often baton asks the guard whether it runs, in milliseconds, and how many questions may stay unanswered. Five
+ * times as many may stay unanswered before a guard has sent its first report.
  */
 const askEveryMs = 1000, unansweredMax = 3;
 
 /**
- * How long baton may delay the line that a job has ended. It sends this line with the next one, because it is not worth
- * waking the guard.
+ * How long baton may delay the line that says that a job has ended, in milliseconds. baton sends this line together
+ * with the next one, to avoid waking the guard only for it.
  */
 const forgetMsMax = 100;
 
@@ -111,7 +113,7 @@ type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Pro
 const guardName = "lock-guard";
 const guardWord = "__guard";
 
-/** Starts the guard with the working directory /, so that no file system stays busy because of it. */
+/** Starts the guard process. Its working directory is /, so that the guard keeps no file system busy. */
 const startGuardProcess: StartGuardProcess = (onLine) =>
   startHelperProcess({ args: [guardWord], argv0: guardName, cwd: "/", stderr: 2 }, onLine);
 
@@ -121,8 +123,8 @@ export function isGuardProcess(pid: number): boolean {
 }
 
 /**
- * Starts the guard without waiting for it: the guard gets ready while baton waits for the lock. `say` must always show
- * its sentence to the user, because it says that commands run without a guard, or have one again.
+ * Starts the guard, and does not wait: the guard gets ready while baton waits for the lock. `say` must always show its
+ * sentence to the user: it says that commands run without a guard, or have a guard again.
  */
 export function startGuard(
   say: (sentence: string) => void,
@@ -132,7 +134,7 @@ export function startGuard(
   return new GuardHandle(say, start, clock);
 }
 
-/** A watched job, as baton describes it to a new guard. */
+/** A watched job, with all that a new guard must be told. */
 interface WatchedJob {
   readonly libc: Libc | null;
   readonly options: GuardWatchOptions;
@@ -140,7 +142,7 @@ interface WatchedJob {
   child: GuardedChild | null;
   /** Resolves when the line about the job is in the pipe to the guard. */
   sent: Promise<void> | undefined;
-  /** Further lines for a new guard: the processes last reported, and that baton has given up on the job. */
+  /** More lines for a new guard: the processes last reported, and whether baton has given up on the job. */
   known: string;
   left: string;
   isWatched: boolean;
@@ -155,22 +157,22 @@ class GuardHandle implements CommandGuard {
   #cancelAsk = () => {};
   #cancelRetry = () => {};
   readonly #jobs = new Map<string, WatchedJob>();
-  /** Why no job can be watched on this system; null if jobs can be watched. */
+  /** The reason why no job can be watched on this system; null if jobs can be watched. */
   readonly #otherNamespace = whyProcessTableIsUnusable();
   #ready = Promise.withResolvers<void>();
   #isReady = false;
   #process: HelperProcess | null = null;
   #done = false;
-  /** The number of guards in a row that have ended. */
+  /** The number of guards in a row that have died. */
   #deaths = 0;
   #pauseMs = pauseMsMin;
   #startedAtMs = 0;
   #unanswered = 0;
-  /** Why the guard cannot work, as it reported; empty if it did not. */
+  /** The reason why the guard cannot work, as the guard reported; empty if it reported none. */
   #fault = "";
-  /** True if the last guard has ended, and baton starts none until a job needs one. */
+  /** True if the last guard has ended, and baton starts no new guard until a job needs one. */
   #isRetired = false;
-  /** True if baton has told the user that no guard watches. */
+  /** True if baton has told the user that no guard watches the commands. */
   #isMissing = false;
   #pendingLines = "";
   #session: GuardedSession | null = null;
@@ -263,7 +265,7 @@ class GuardHandle implements CommandGuard {
     this.#cancelRetry();
     for (const job of this.#jobs.values()) job.unsubscribe();
     if (this.#process === null) return;
-    this.#process.send("done\n"); // ends the guard; Bun would need two threads to close the pipe too
+    this.#process.send("done\n"); // this line ends the guard; Bun would need two threads to close the pipe as well
     markHelperEnding(this.#process.pid, { kills: !this.#isReady });
   }
 
@@ -291,7 +293,7 @@ class GuardHandle implements CommandGuard {
 
   #launched(guard: HelperProcess): void {
     this.#process = guard;
-    this.#pendingLines = ""; // a new guard was never told of jobs that have ended
+    this.#pendingLines = ""; // these lines are about jobs that have ended, and a new guard does not know those jobs
     guard.ended.then(() => guard === this.#process && this.#ended());
     if (this.#done) return this.end();
     for (const [cookie, job] of this.#jobs) {
@@ -307,8 +309,8 @@ class GuardHandle implements CommandGuard {
   }
 
   /**
-   * Asks the guard whether it runs, and kills a guard that does not answer: it does not see renewals, so it would later
-   * kill a job although the lease was renewed.
+   * Asks the guard whether it runs. Kills a guard that does not answer: such a guard does not see renewals, so it would
+   * later kill a job whose lease was renewed.
    */
   #ask(): void {
     if (this.#done) return;
@@ -320,7 +322,7 @@ class GuardHandle implements CommandGuard {
       return;
     }
     this.#process.kill();
-    this.#ended(); // a guard that waits in the kernel ends later, but does nothing before
+    this.#ended(); // a guard that the kernel holds in a wait ends later, and does nothing before that
   }
 
   #send(cookie: string, job: WatchedJob): void {
@@ -366,7 +368,7 @@ class GuardHandle implements CommandGuard {
     }
     this.#deaths++;
     if (this.#fault === "" && this.#deaths <= replacementsMax) return this.#launch();
-    const what = this.#fault === "" ? `it has ended ${this.#deaths} times` : this.#fault;
+    const what = this.#fault === "" ? `it has died ${this.#deaths} times` : this.#fault;
     void import("./low_limits.ts").then(({ describeLowLimits }) =>
       this.#failed(`Cannot keep a guard process running: ${what}${describeLowLimits(ownLimits())}`)
     );
@@ -382,12 +384,12 @@ class GuardHandle implements CommandGuard {
     this.#pauseMs = Math.min(2 * this.#pauseMs, pauseMsMax);
   }
 
-  /** Tells the user once that no guard watches. Returns whether any command runs. */
+  /** Tells the user, only the first time, that no guard watches the commands. Returns true if any command runs. */
   #tellMissing(message: string): boolean {
     const watched = [...this.#jobs.values()].filter(({ isWatched }) => isWatched);
     if (this.#isMissing || watched.length === 0) return watched.length > 0;
     this.#isMissing = true;
-    this.#say(`${message}; if baton is killed now, its commands run on`);
+    this.#say(`${message}; if baton is killed now, its commands keep running`);
     for (const { options } of watched) options.onReplaced(message);
     return true;
   }
@@ -403,8 +405,8 @@ function ownLimits(): string {
 }
 
 /**
- * Returns the deadline on the boot clock. Reads the clock first: a pause before the other reading makes the deadline
- * earlier, which is safe. Without libc there is no guard.
+ * Returns the deadline on the boot clock. Reads the boot clock before the remaining time: a pause between the two makes
+ * the deadline earlier, which is safe. Without libc there is no guard.
  */
 function deadlineOf({ libc, options }: Pick<WatchedJob, "libc" | "options">): number {
   return (libc?.bootTimeMs() ?? 0) + options.remainingMs();

@@ -1,11 +1,11 @@
 /**
- * The guard is a second process that acts when baton is dead or stopped. It waits for lines on a pipe from baton. If
- * the pipe ends without a "done", it kills all jobs. If the deadline of a job passes without a renewal, it kills that
- * job. It never asks a job to stop first. When baton and all processes of all jobs are dead, it ends baton's session,
- * so that the lock is free early.
+ * The guard is a second process that acts when baton is dead or stopped, so that no command runs without its lock. It
+ * waits for lines on a pipe from baton. If the pipe ends without a "done", it kills all jobs. If the deadline of a job
+ * passes without a renewal, it kills that job. It never asks a job to stop first. When baton and all processes of all
+ * jobs are dead, it ends baton's session, so that the lock is free early.
  *
- * The guard blocks in poll(2) and runs no event loop, so that it needs little memory and nothing delays it. It loads
- * all its code before it reports "ready", because the disk may hang later.
+ * The guard blocks in poll(2) and runs no event loop, which saves memory and avoids delays. It loads all its code
+ * before it reports "ready", because the disk may hang later.
  */
 import { openSync, writeSync } from "node:fs";
 import { readProcess } from "../proc/process_table.ts";
@@ -23,7 +23,10 @@ import {
   readGuardLine,
 } from "./guard_state.ts";
 
-/** The name of the process, at most 15 bytes. It does not contain "baton", so that `pkill baton` does not kill both. */
+/**
+ * The name of the process, at most 15 bytes. The name does not contain "baton", so that `pkill baton` does not also
+ * kill the guard.
+ */
 export const guardProcessName = "lock-guard";
 
 const input = 0;
@@ -31,8 +34,8 @@ const output = 1;
 const errors = 2;
 
 /**
- * The longest wait between two readings of the clock. poll(2) does not notice when the machine was suspended, so the
- * guard checks again.
+ * The longest time between two readings of the clock, in milliseconds. poll(2) does not return when a suspended machine
+ * resumes, so the guard must look at the clock.
  */
 const checkEveryMs = 1000;
 
@@ -44,21 +47,21 @@ const failedReadsMax = 3;
 /** The most reads in one step, far more than a full pipe or socket needs. */
 const readsMax = 64;
 
-/** The longest pause between two kill passes, if processes live on after SIGKILL. */
+/** The longest pause between two kill passes, in milliseconds, if processes live on after SIGKILL. */
 const killPauseMsMax = 1000;
 
 /**
- * While baton is stopped, the guard keeps the session alive if processes live this many milliseconds after their
- * deadline. Otherwise the session would end while they run.
+ * While baton is stopped, the guard keeps the session alive if processes live longer than this after their deadline, in
+ * milliseconds. Otherwise the session would end while they run.
  */
 const stuckAfterMs = 100;
 
 const killPauseMsOfStuck = 100;
 
-/** How long the processes of a dead baton may live, before the guard keeps its session alive. */
+/** How long the processes of a dead baton may live before the guard keeps its session alive, in milliseconds. */
 const keepAfterMs = 250;
 
-/** How long baton's last thread may live after its pipe has ended. */
+/** How long baton's last thread may live after its pipe has ended, in milliseconds. */
 const dyingMs = 1000;
 
 /** A job for which the guard keeps the lock, because some of its processes may be alive. */
@@ -69,19 +72,20 @@ export interface GuardKeptJob {
 }
 
 /**
- * The session of a dead or stopped baton. The guard keeps it alive while processes that it cannot stop may be alive.
+ * The session of a baton that is dead or stopped. The guard keeps the session alive while processes that it cannot stop
+ * may be alive.
  */
 export interface GuardKeptSession {
-  /** True if the session has ended, or if no job with living processes has its lock any longer. */
+  /** True if the session has ended, or if each job with living processes has lost its lock. */
   readonly isLost: boolean;
-  /** Writes into the holders' records why the locks are kept. Call it from time to time. */
+  /** Writes into the holders' records why the locks are kept. The guard calls this from time to time. */
   show(jobs: readonly GuardKeptJob[]): void;
   end(): Promise<unknown>;
   /** Stops keeping the session alive: baton itself runs again. */
   leave(): void;
 }
 
-/** Actions of the guard on baton's session. `handle` is that of `GuardedSession`. */
+/** What the guard can do with baton's session. `handle` is the handle of `GuardedSession`. */
 export interface GuardSessionActions {
   end(handle: string): Promise<unknown>;
   keep(handle: string): Promise<GuardKeptSession>;
@@ -106,7 +110,7 @@ export async function runGuard(sessions: GuardSessionActions): Promise<void> {
         if (next.says !== undefined) sayLast(libc, next.says);
         kept ??= await sessions.keep(next.session.handle);
         kept.show(next.jobs);
-        await new Promise((resolve) => setTimeout(resolve, next.forMs)); // the session needs the event loop
+        await new Promise((resolve) => setTimeout(resolve, next.forMs)); // for the session, the event loop must run
         break;
       case "wait":
         kept?.leave();
@@ -121,15 +125,15 @@ export async function runGuard(sessions: GuardSessionActions): Promise<void> {
 
 /**
  * Writes a text to stderr without waiting for the reader, and closes stderr. A program that reads baton's stderr waits
- * until all writers have closed it.
+ * until all writers have closed stderr.
  */
 function sayLast(libc: Libc, says: string): void {
   if (says !== "" && libc.waitWritable(errors, 0)) libc.write(errors, new TextEncoder().encode(says));
   libc.close(errors);
-  openSync("/dev/null", "w"); // takes the descriptor number, because the runtime may write to it
+  openSync("/dev/null", "w"); // keeps the number in use, because the runtime may write to it
 }
 
-/** The killing of a job whose deadline has passed. Later renewals of the deadline have no effect. */
+/** A job that the guard kills because its deadline has passed. Later renewals of the deadline have no effect. */
 interface StartedKill {
   readonly deadlineMs: number;
   kill: JobKiller | null;
@@ -138,8 +142,9 @@ interface StartedKill {
 }
 
 /**
- * The next action of the guard. `wait` waits for the pipe, at most `forMs`. `sleep` sleeps, because the pipe has ended.
- * `keep` sleeps and keeps the session alive from now on. `end` ends the session, if there is one, and then the guard.
+ * The next action of the guard. `wait` waits for the pipe, at most `forMs` milliseconds. `sleep` only sleeps, because
+ * the pipe has ended. `keep` sleeps, and keeps the session alive from now on. `end` ends the session, if there is one,
+ * and then the guard.
  */
 export type GuardNextAction =
   | { readonly kind: "wait" | "sleep"; readonly forMs: number }
@@ -149,7 +154,8 @@ export type GuardNextAction =
     readonly session: GuardedSession;
     readonly jobs: readonly GuardKeptJob[];
     /**
-     * A sentence that the guard writes to stderr before it closes stderr. If it is empty, the guard only closes stderr.
+     * A sentence that the guard writes to stderr before it closes stderr. If the sentence is empty, the guard only
+     * closes stderr.
      */
     readonly says?: string;
   }
@@ -161,8 +167,8 @@ export class GuardLoop {
   readonly #pipe: PipeLines;
   readonly #kills = new Map<string, StartedKill>();
   /**
-   * The process group of each command. If a job runs a second command with the same cookie, that command has another
-   * group.
+   * The process group of each command. If a job runs a second command with the same cookie, the second command has
+   * another group.
    */
   readonly #groups = new WeakMap<GuardedChild, ProcessGroupWatch>();
   #groupsAtMs = 0;
@@ -175,14 +181,15 @@ export class GuardLoop {
     report(libc, "ready");
   }
 
-  /** Returns the next action. `isLost` means that the session that the guard keeps alive is lost. */
+  /** Returns the next action. `isLost` is true if the session that the guard keeps alive is lost. */
   step(isLost = false): GuardNextAction {
     if (this.#clearing !== null) return this.#clearing.step(isLost);
-    // Read before the pipe, so that a renewal that baton wrote in time counts, even if this process has stood still.
+    // Reads the clock before the pipe: a renewal that baton wrote in time then counts, even if this process has stood
+    // still.
     const nowMs = this.#libc.bootTimeMs();
     const lines = this.#pipe.read();
     if (lines === null) {
-      // An unread line may have named another job, so the session must not be ended.
+      // An unread line may name another job, so the guard must not end the session.
       if (!this.#pipe.isAtEnd) this.#state = readGuardLine(this.#state, "session");
       return this.#clearAll();
     }
@@ -217,7 +224,7 @@ export class GuardLoop {
 
   /**
    * Returns the jobs that have living processes after their deadline while baton is stopped. A stopped baton cannot
-   * keep its session alive.
+   * keep its session alive, so the guard must.
    */
   #stuckJobs(): GuardKeptJob[] {
     const { session, jobs } = this.#state;
@@ -227,7 +234,7 @@ export class GuardLoop {
     return stuck.map(([cookie, { kill }]) => keptJob(jobs.get(cookie), kill)).filter(({ what }) => what !== "");
   }
 
-  /** Makes a kill pass over each overdue job. Returns whether another pass is needed. */
+  /** Makes a kill pass over each overdue job. Returns true if another pass is needed. */
   #killOverdue(isPatient: boolean): boolean {
     let needsPass = false;
     for (const [cookie, started] of this.#kills) {
@@ -246,7 +253,10 @@ export class GuardLoop {
     return needsPass;
   }
 
-  /** Starts to kill all jobs, because the pipe has ended. Deadlines no longer matter, and no process reads reports. */
+  /**
+   * Starts to kill all jobs, because the pipe has ended. From now on, deadlines do not matter, and no process reads the
+   * guard's reports.
+   */
   #clearAll(): GuardNextAction {
     const kills = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
     this.#clearing = new Clearing(this.#state, kills, this.#libc);
@@ -259,7 +269,10 @@ export class GuardLoop {
     return new JobKiller(cookie, job, { libc: this.#libc, group });
   }
 
-  /** Checks the groups once a second, because jobs that end earlier need no check. */
+  /**
+   * Checks once a second whether the process groups still belong to the commands. A job that ends earlier needs no
+   * check.
+   */
   #checkGroups(): void {
     const nowMs = this.#libc.bootTimeMs();
     if (nowMs < this.#groupsAtMs + checkEveryMs) return;
@@ -281,7 +294,7 @@ class Clearing {
   readonly #libc: Libc;
   readonly #ends = new Map<string, JobKillResult>();
   readonly #startMs: number;
-  /** The time at which the guard stops waiting for baton's death; null while it still kills jobs. */
+  /** The time at which the guard stops waiting for baton's death; null while the guard still kills jobs. */
   #lastMs: number | null = null;
   #isSaid = false;
 
@@ -294,7 +307,7 @@ class Clearing {
 
   step(isLost: boolean): GuardNextAction {
     const { session } = this.#state;
-    // A living baton keeps its session itself.
+    // A baton that is alive keeps its session itself.
     const isKept = session !== null && !isLost && this.#libc.parentPid() !== session.owner;
     for (const [cookie, kill] of this.#kills) {
       const end = this.#ends.get(cookie) ?? kill.killOnce(isKept);
@@ -311,11 +324,11 @@ class Clearing {
     return { kind: "keep", forMs, session, jobs, ...says };
   }
 
-  /** Returns the sentence for stderr about processes that live on; empty if baton itself has already reported them. */
+  /** Returns the sentence for stderr about processes that live on; empty if baton has already reported them. */
   #sentence(jobs: readonly GuardKeptJob[]): string {
     if ([...this.#state.jobs.values()].some(({ isLeft }) => isLeft)) return "";
     const which = jobs.map(({ what }) => what).filter((what) => what !== "").join("; ");
-    const kept = "its guard keeps the lock until that has ended; baton break --force gives it away";
+    const kept = "its guard keeps the lock until the process has ended; baton break --force releases it now";
     return `baton: the command of a baton that was killed ${which}; ${kept}\n`;
   }
 
@@ -352,8 +365,8 @@ class PipeLines {
   }
 
   /**
-   * Returns all complete lines in the pipe; null if no further line can come. Hours of renewals may be in the pipe, and
-   * some runtimes use a socket, so this may take several reads.
+   * Returns all complete lines in the pipe; null if no further line can come. The pipe may contain hours of renewals,
+   * and some runtimes use a socket, so several reads may be needed.
    */
   read(): string[] | null {
     const lines: string[] = [];

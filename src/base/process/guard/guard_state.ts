@@ -9,8 +9,8 @@
  *                             the command runs, in a process group of its own or in another program's; TICKS: its start
  *                             time as in /proc/PID/stat, 0 if unknown
  *   renew COOKIE DEADLINE     the end of the lease has moved
- *   known COOKIE PID:TICKS…   processes of the job that a guard may not find: orphans, and those that baton cannot stop
- *   left COOKIE               baton gives up to stop the job, and ends: the session must not be ended
+ *   known COOKIE PID:TICKS…   processes of the job that a guard may not find: orphans, unstoppable processes
+ *   left COOKIE               baton gives up stopping the job, and ends: the session must not be ended
  *   forget COOKIE             all processes of this job are dead
  *   session PID HANDLE        the session of process PID, which the jobs run under; HANDLE describes it. One at a time;
  *                             without words: there is none, or it is left to expire
@@ -40,7 +40,7 @@ export interface GuardedJob {
 export interface GuardedSession {
   /** The baton process that has the session and has started the guard. */
   readonly owner: number;
-  /** The argument of `endSessionOfDeadProcess`, which is a secret. */
+  /** The argument of `endSessionOfDeadProcess`. It is a secret. */
   readonly handle: string;
 }
 
@@ -95,7 +95,7 @@ export function overdueGuardedJobs(state: GuardState, nowMs: number): string[] {
 
 /** Facts that the guard can find out after the pipe has ended and it has killed all jobs. */
 export interface GuardSessionEndFacts {
-  /** Returns whether the process is dead, so that it can start or hold nothing. */
+  /** Returns true if the process is dead: it can neither start another process nor hold a lock. */
   readonly isGone: (pid: number) => boolean;
   readonly isCleared: (cookie: string) => boolean;
 }
@@ -157,7 +157,7 @@ function withJob(state: GuardState, cookie: string, job: GuardedJob | null): Gua
   return { ...state, jobs };
 }
 
-/** Parses a deadline. A deadline that is not a number counts as passed, because killing too early is safe. */
+/** Parses a deadline. If it is not a number, the deadline counts as passed, because killing too early is safe. */
 function parseDeadline(word: string): number {
   const milliseconds = word === "" ? NaN : Number(word);
   return Number.isFinite(milliseconds) ? milliseconds : 0;

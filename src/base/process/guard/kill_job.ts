@@ -1,6 +1,6 @@
 /**
- * Kills all processes of a job. It repeats kill passes until two in a row find no living process. The guard is not the
- * parent of the command, so known_processes.ts decides which processes belong to the job.
+ * Kills all processes of a job. Repeats kill passes until two passes in a row find no living process. The guard is not
+ * the parent of the command, so known_processes.ts decides which processes belong to the job.
  */
 import { processSystem } from "../../support/own_process.ts";
 import { ProcessKillRounds } from "../proc/stop_rounds.ts";
@@ -18,19 +18,20 @@ import {
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 
 /**
- * How long to wait for a command that was not reported: baton may have died right after the start, and the cookie is
- * visible only once the command runs. The wait continues while a process may be about to become the command.
+ * How long to wait for a command that baton has not reported, in milliseconds. baton may have died right after the
+ * start, and the cookie is visible only once the command runs. The wait continues while a process may be about to
+ * become the command.
  */
 const unknownChildMs = 1000;
 
 /**
- * The time after which JobKiller gives up on a process that it cannot kill, because the process waits in the kernel or
- * belongs to another user.
+ * After this time, in milliseconds, JobKiller gives up on a process that it cannot kill, because the process waits in
+ * the kernel or belongs to another user.
  */
 const killMsMax = 10_000;
 
 export interface JobKillResult {
-  /** The time on the boot clock at which no process was left; Infinity if JobKiller gave up. */
+  /** The time on the boot clock at which the last process was dead, in milliseconds; Infinity if JobKiller gave up. */
   readonly clearedAtMs: number;
   /**
    * True if every process of the job is certainly dead, so that its lock may be given to another holder. False in
@@ -58,7 +59,7 @@ export class JobKiller {
   #clearedAtMs: number;
   #giveUpAtMs: number;
 
-  /** `group` is null if baton reported no command. */
+  /** `group` is null if baton did not report a command. */
   constructor(cookie: string, job: GuardedJob, { libc, group }: { libc: Libc; group: ProcessGroupWatch | null }) {
     this.#job = job;
     this.#group = group;
@@ -77,8 +78,8 @@ export class JobKiller {
   }
 
   /**
-   * The pids that the last pass found alive. For processes that /proc hides (hidepid), the negative number of the
-   * group.
+   * The pids of the processes that the last pass found alive. If /proc hides processes (hidepid), the negative number
+   * of the group stands for them.
    */
   get alive(): readonly number[] {
     const { alive } = this.#lastFound;
@@ -88,13 +89,12 @@ export class JobKiller {
 
   /**
    * Makes one pass, which kills every process that it finds. Returns null if another pass is needed some milliseconds
-   * later. With `isPatient`, JobKiller does not give up while it finds a process.
+   * later. If `isPatient` is true, JobKiller does not give up while a pass still finds a process.
    */
   killOnce(isPatient = false): JobKillResult | null {
     const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
     const isLast = this.#emptyChecks > 0 && this.#libc.bootTimeMs() >= settledMs;
-    // This check comes before the pass, so that a process that becomes the command meanwhile shows its cookie in the
-    // pass.
+    // Checks before the pass: a process that becomes the command during the pass then shows its cookie in the pass.
     const wasBeingStarted = isLast && this.#job.child === null && isCommandBeingStarted();
     const isEmpty = hasProcessTable() ? this.#killAll() : !this.#killKnown();
     const nowMs = this.#libc.bootTimeMs();
@@ -109,7 +109,7 @@ export class JobKiller {
     return { clearedAtMs: this.#clearedAtMs, isCertain: !this.#isInDoubt() };
   }
 
-  /** Returns true if certainly no process was alive. */
+  /** Kills all processes that it finds. Returns true if certainly no process was alive. */
   #killAll(): boolean {
     this.#rounds.kill();
     return this.alive.length === 0 && this.#lastFound.isCertain;
@@ -125,7 +125,7 @@ export class JobKiller {
   }
 
   /**
-   * Kills the process group or the command where there is no process table. Returns whether there was something to
+   * Kills the process group or the command, on systems without a process table. Returns true if there was something to
    * kill.
    */
   #killKnown(): boolean {
@@ -148,7 +148,7 @@ export class JobKiller {
   }
 }
 
-/** Returns whether the group has members that all belong to other users. */
+/** Returns true if the group has members, and all of them belong to other users. */
 function isOthersOnly(group: number): boolean {
   try {
     processSystem.kill(-group, 0);
@@ -158,10 +158,10 @@ function isOthersOnly(group: number): boolean {
   }
 }
 
-/** The system calls, which a test replaces. */
+/** The system calls for `ProcessGroupWatch`; tests replace them. */
 interface GroupProbes {
   readonly exists: (group: number) => boolean;
-  /** Returns null if there is no such process, or the system does not tell. */
+  /** Returns the start time of the process; null if there is no such process, or the system does not tell. */
   readonly startTicks: (pid: number) => number | null;
 }
 
@@ -172,7 +172,7 @@ const groupProbes: GroupProbes = {
 
 /**
  * Tracks whether a process group still belongs to the command. The kernel may give the number of an empty group to an
- * unrelated program, which a signal would then kill.
+ * unrelated program. A signal to the group would then kill that program.
  */
 export class ProcessGroupWatch {
   readonly #child: GuardedChild;
@@ -186,15 +186,18 @@ export class ProcessGroupWatch {
   }
 
   /**
-   * Returns whether the group is still the command's; once false, it stays false. Call it more often than the kernel
-   * reuses process numbers.
+   * Returns true while the group is the command's; once false, it stays false. The caller must ask more often than the
+   * kernel reuses process numbers.
    */
   isOurs(): boolean {
     this.#isOurs &&= this.#check();
     return this.#isOurs;
   }
 
-  /** Records that no living process is left in the group: the next process with its number is an unrelated one. */
+  /**
+   * Records that no living process is left in the group. From now on, a process with the group's number is an unrelated
+   * one.
+   */
   lose(): void {
     this.#isOurs = false;
   }
@@ -210,7 +213,7 @@ export class ProcessGroupWatch {
 /** CAP_SYS_PTRACE of capabilities(7). */
 const sysPtrace = 19n;
 
-/** The system calls, which a test replaces. They throw if the information is not available. */
+/** The system calls that read /proc; tests replace them. They throw if the information is not available. */
 export interface ProcSystemCalls {
   readonly pids: () => number[];
   readonly row: typeof readProcessOrUnknown;
@@ -232,8 +235,8 @@ const procProbes: ProcSystemCalls = {
 };
 
 /**
- * Returns whether baton may have been killed between fork and exec. The process that will become the command has no
- * cookie then: it is a copy of baton, and runs the same program as the guard.
+ * Returns true if baton may have been killed between fork and exec. At that moment, the process that will become the
+ * command has no cookie: it is a copy of baton, and runs the same program as the guard.
  */
 export function isCommandBeingStarted(probes = procProbes): boolean {
   try {
@@ -248,7 +251,7 @@ export function isCommandBeingStarted(probes = procProbes): boolean {
 }
 
 /**
- * Returns whether /proc shows only processes of this user (hidepid of proc(5)). Processes of the job that belong to
+ * Returns true if /proc shows only processes of this user (hidepid of proc(5)). Processes of the job that belong to
  * other users are then invisible.
  */
 export function procHidesProcesses(probes = procProbes): boolean {

@@ -1,11 +1,14 @@
 /**
  * Finds resource limits that are too low for the runtime. With such a limit, a guard ends before it can work, and may
- * not say why. Pure.
+ * not report why. Pure.
  */
 
 const neededKiB = 4 * 1024 * 1024;
 
-/** The names of limits in /proc/PID/limits, and the options of the shell's ulimit, both in KiB. */
+/**
+ * The limits to check: the name of each limit in /proc/PID/limits, and the option of the shell's ulimit, which uses
+ * KiB.
+ */
 const limits = [["Max address space", "-v"], ["Max data size", "-d"]] as const;
 
 /**

@@ -1,9 +1,10 @@
 /**
  * Decides which jobs own a process when one baton supervises several jobs and adopts their orphans. Pure.
  *
- * A job owns its command, the command's descendants, the processes in its session or process group, and those that
- * carry its mark. A certain owner stays the owner. A process without any of these signs is a daemon that has left its
- * session, cleared its environment and lost its parents. It may belong to any job that ran when it was started.
+ * A job owns its command, the command's descendants, the processes in its session or process group, and the processes
+ * that carry its mark. Once an owner is certain, it does not change. A process without any of these signs is a daemon
+ * that has left its session, cleared its environment and lost its parents. It may belong to any job that ran when it
+ * was started.
  */
 import type { ProcessRow } from "./process_table.ts";
 
@@ -15,7 +16,7 @@ export interface ObservedJob {
   readonly cookie: string;
   /** The pid of the command, which is also the number of its session and group; null until the command is started. */
   readonly pid: number | null;
-  /** The start of the command, in clock ticks since boot; 0 if unknown. No process of the job is older. */
+  /** The start of the command, in clock ticks since boot; 0 if unknown. No process of the job is older than this. */
   readonly startTicks: number;
 }
 
@@ -23,15 +24,15 @@ export interface ObservedJob {
 export interface ProcessOwners {
   readonly startTicks: number;
   readonly certain: ReadonlySet<string>;
-  /** Jobs of which one owns the process; empty if `certain` is not. */
+  /** Jobs that may own the process: one of them does. Empty if `certain` is not empty. */
   readonly possible: ReadonlySet<string>;
 }
 
 const noOwners: ReadonlySet<string> = new Set();
 
 /**
- * Returns the owners of each process, by pid. Expects all descendants of baton, parents first, and the previous result
- * as `known`.
+ * Returns the owners of each process, by pid. `processes` must contain all descendants of baton, parents first; `known`
+ * is the previous result.
  */
 export function attributeProcesses(
   processes: readonly ObservedProcess[],
@@ -50,7 +51,7 @@ export function attributeProcesses(
     ]);
     const guessed = before?.possible ?? above?.possible ?? jobsRunningAt(startTicks, jobs);
     const possible = certain.size > 0 ? noOwners : new Set([...guessed].filter((cookie) => live.has(cookie)));
-    // If only one owner is possible, it is certain.
+    // If only one job is a possible owner, that job is certain.
     found.set(
       pid,
       possible.size === 1 ? { startTicks, certain: possible, possible: noOwners } : { startTicks, certain, possible },
@@ -63,7 +64,7 @@ function provenOwners(process: ObservedProcess, jobs: readonly ObservedJob[]): s
   const { pid, group, session, startTicks, cookies } = process;
   return jobs.filter((job) =>
     cookies.includes(job.cookie) ||
-    // An older process had the number before the command: no process of the job is older than its command.
+    // An older process had this number before the command: no process of the job is older than its command.
     (job.pid !== null && [pid, group, session].includes(job.pid) && startTicks >= job.startTicks)
   ).map((job) => job.cookie);
 }

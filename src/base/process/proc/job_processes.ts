@@ -1,7 +1,7 @@
 /**
- * Finds and signals the processes of a command, and reports which are alive. On Linux baton adopts orphans, so that all
- * processes of the command are its descendants. If that fails, it finds them by process group and by the mark in their
- * environment. Without /proc (macOS) it knows only the process group.
+ * Finds and signals the processes of a command, and reports which processes are alive. On Linux baton adopts orphans,
+ * so that all processes of the command are its descendants. If adoption fails, baton finds the processes by process
+ * group and by the mark in their environment. Without /proc (macOS) it knows only the process group.
  */
 import { isAdoptedOrphan, isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
 import { ProcessKillRounds } from "./stop_rounds.ts";
@@ -39,12 +39,12 @@ export abstract class CommandProcesses {
     this.#rounds = new ProcessKillRounds({ find, group: () => this.#group() }, command.cookie);
   }
 
-  /** Finds the living processes. `isCertain` means that an empty `alive` proves that none is alive. */
+  /** Finds the living processes. If `isCertain` is true, an empty `alive` proves that no process is alive. */
   protected abstract find(): { readonly alive: readonly number[]; readonly isCertain: boolean };
 
   /**
    * Reaps dead orphans, so that a command that runs for days leaves no zombies. Returns the living orphans, which are
-   * no longer descendants of the command. Call it from time to time.
+   * no longer descendants of the command. The caller calls this from time to time.
    */
   abstract reapOrphans(): readonly number[];
 
@@ -54,8 +54,8 @@ export abstract class CommandProcesses {
   }
 
   /**
-   * Sends a signal to the command's group. In the foreground only the command gets it, because the terminal signals the
-   * others.
+   * Sends a signal to the command's group. If the command is in the foreground, only the command itself gets the
+   * signal, because the terminal signals the others.
    */
   signalCommand(signal: NodeJS.Signals): void {
     const { pid, ownGroup } = this.#command;
@@ -66,8 +66,8 @@ export abstract class CommandProcesses {
   }
 
   /**
-   * Sends a signal to all living processes. SIGSTOP and SIGKILL also reach processes that are started meanwhile. With
-   * `isRepeated`, skips those that have already received this signal.
+   * Sends a signal to all living processes. SIGSTOP and SIGKILL also reach processes that start during the call. If
+   * `isRepeated` is true, skips processes that have already received this signal.
    */
   signalAll(signal: NodeJS.Signals, { isRepeated = false }: { readonly isRepeated?: boolean } = {}): void {
     if (signal === "SIGKILL") return this.#rounds.kill();
@@ -79,11 +79,11 @@ export abstract class CommandProcesses {
     // One signal to the group reaches all its members at the same time, before one of them can fork.
     const group = asked.size === 0 ? this.#group() : null;
     if (group !== null) sendSignal(-group, signal);
-    // No process gets the signal twice, because many programs end without cleaning up after a second SIGTERM.
+    // Sends the signal to each process only once, because many programs end without cleaning up after a second SIGTERM.
     for (const pid of alive) if (group === null || readProcess(pid)?.group !== group) sendSignal(pid, signal);
   }
 
-  /** Zombies do not count. */
+  /** Returns the pids of the living processes, without zombies. */
   alive(): readonly number[] {
     const { alive, isCertain } = this.find();
     this.#lastAlive = alive;
@@ -92,12 +92,12 @@ export abstract class CommandProcesses {
     return alive;
   }
 
-  /** Returns whether a process may be alive although the last `alive()` was empty. */
+  /** Returns true if a process may be alive although the last `alive()` returned none. */
   isUndecided(): boolean {
     return !this.#isCertain;
   }
 
-  /** Makes this command end also the processes that may belong to another command, so that they are dead in time. */
+  /** Lets this command also end processes that may belong to another command. They must be dead in time. */
   claimUndecided(): void {}
 
   /**
@@ -121,7 +121,7 @@ interface JobProcessesOptions extends CommandProcess {
   readonly adopts: boolean;
 }
 
-/** The processes of a command that is the only one of this process, or whose orphans this process does not adopt. */
+/** The processes of a command, if this process runs no other command, or does not adopt orphans. */
 export class JobProcesses extends CommandProcesses {
   readonly #options: JobProcessesOptions;
   readonly #known: JobProcessFinder;
@@ -150,7 +150,7 @@ export class JobProcesses extends CommandProcesses {
     const { alive, isCertain } = this.#known.findCertain(ownGroup ? pid : null);
     const found = [...new Set([...ownGroup ? [] : command, ...alive])];
     const living = found.filter(isProcessAlive);
-    // A process that has ended meanwhile may have left a child.
+    // A process that has just ended may have left a child.
     return { alive: living, isCertain: living.length > 0 || (isCertain && found.length === 0) };
   }
 }
@@ -160,8 +160,8 @@ function isNotOfTheCommand(pid: number): boolean {
 }
 
 /**
- * Reaps the adopted orphans that have died, and returns them. Otherwise a command that starts a process every
- * millisecond would leave thousands of zombies, which each search for living processes would read.
+ * Reaps the adopted orphans that have died, and returns them. A command that starts a process every millisecond would
+ * otherwise leave thousands of zombies, and each search for living processes would read them all.
  */
 export function reapAdoptedOrphans(
   libc: Libc,
@@ -170,10 +170,10 @@ export function reapAdoptedOrphans(
   return children.filter((pid) => isAdoptedOrphan(pid) && libc.reap(pid));
 }
 
-/** The most orphans that are reported, far more than a command leaves without a mark. */
+/** The most orphans that are reported. A command normally leaves far fewer orphans without a mark. */
 const orphansMax = 500;
 
-/** Returns the adopted orphans that are alive, after reaping the others. */
+/** Returns the adopted orphans that are alive. Reaps the dead ones. */
 export function listLivingOrphans(libc: Libc): number[] {
   const children = listChildProcesses(processSystem.pid);
   const reaped = new Set(reapAdoptedOrphans(libc, children));
@@ -193,15 +193,14 @@ export function reapAndListDescendants(libc: Libc, skip: (pid: number) => boolea
 }
 
 /**
- * The number of searches after which a command counts as alive, because it starts processes faster than baton reads
- * them.
+ * The number of searches after which a command counts as alive: it starts processes faster than baton can read them.
  */
 const searchesMax = 32;
 
 /**
  * Returns the living processes among those that `find` returns. A process that dies after `find` may leave children in
- * places already searched. The search is therefore repeated until a process is alive, or all found ones were already
- * dead before. Pure.
+ * places already searched. The search is therefore repeated until it finds a living process, or only processes that an
+ * earlier search has found dead. Pure.
  */
 export function findLivingProcesses(find: () => readonly number[], isAlive: (pid: number) => boolean): number[] {
   const dead = new Set<number>();

@@ -1,6 +1,6 @@
 /**
- * The commands (jobs) that one baton supervises at the same time, and the owners of its descendants. This module reads
- * /proc and remembers the owners; attribute_processes.ts decides them.
+ * The commands (jobs) that one baton supervises at the same time, and the owners of baton's descendants. This module
+ * reads /proc and remembers the owners; attribute_processes.ts decides who they are.
  */
 import { isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
 import { CommandProcesses, findLivingProcesses, listLivingOrphans, reapAndListDescendants } from "./job_processes.ts";
@@ -27,11 +27,11 @@ export interface JobTableEntry {
 
 export interface JobTableSnapshot {
   readonly owners: ReadonlyMap<number, ProcessOwners>;
-  /** Processes that died, or disappeared before they were read. They may have left children. */
+  /** Processes that died or disappeared before they were read. They may have left children. */
   readonly gone: readonly number[];
 }
 
-/** The least time between two reaps of dead orphans, however many commands ask for a reap. */
+/** The shortest time between two reaps of dead orphans, in milliseconds, even if many commands ask for a reap. */
 const reapEveryMs = 1000;
 
 export class JobTable {
@@ -44,21 +44,27 @@ export class JobTable {
   #orphans: readonly (readonly [pid: number, owners: ProcessOwners | undefined])[] = [];
 
   /**
-   * Resolves in a separate turn of the event loop for each caller. Many jobs may be ready in the same turn, and each
-   * start takes milliseconds.
+   * Resolves in a separate turn of the event loop for each caller. Each start takes milliseconds, and many jobs may
+   * become ready in the same turn, which would block the event loop.
    */
   startTurn(): Promise<void> {
     return this.#turn = this.#turn.then(() => new Promise((resolve) => void setImmediate(resolve)));
   }
 
-  /** Adds a job. Call it before the start of the command, because its processes carry the mark from the beginning. */
+  /**
+   * Adds a job. The caller must do this before the start of the command, because its processes carry the mark from the
+   * beginning.
+   */
   addJob(cookie: string): JobTableEntry {
     const job: JobTableEntry = { cookie, pid: null, startTicks: 0, endOrder: 0 };
     this.#jobs.set(cookie, job);
     return job;
   }
 
-  /** Records that the job's command was started. Call it in the same turn of the event loop as the start. */
+  /**
+   * Records that the job's command was started. The caller must do this in the same turn of the event loop as the
+   * start.
+   */
   markStarted(job: JobTableEntry, pid: number): void {
     job.pid = pid;
     job.startTicks = readProcess(pid)?.startTicks ?? 0;
@@ -87,8 +93,8 @@ export class JobTable {
   }
 
   /**
-   * Reaps dead orphans, and finds the jobs that each descendant of this process belongs to. Skips baton's own helpers
-   * and their descendants.
+   * Reaps dead orphans. Returns the jobs that each descendant of this process belongs to. Skips baton's own helpers and
+   * their descendants.
    */
   scan(libc: Libc): JobTableSnapshot {
     const observed: ObservedProcess[] = [];
@@ -106,8 +112,8 @@ export class JobTable {
   }
 
   /**
-   * Returns whether this job must end a process that belongs to one of the jobs in `possible`. The job that ends last
-   * must.
+   * Returns true if this job must end a process that belongs to one of the jobs in `possible`. The job that ends last
+   * must do so.
    */
   isLastOf(job: JobTableEntry, possible: ReadonlySet<string>): boolean {
     return job.endOrder > 0 && [...possible].every((cookie) => {
@@ -116,7 +122,10 @@ export class JobTable {
     });
   }
 
-  /** Reaps dead orphans. Returns the living ones that belong, or may belong, to the job. Call it from time to time. */
+  /**
+   * Reaps dead orphans. Returns the living orphans that belong, or may belong, to the job. The caller calls this from
+   * time to time.
+   */
   reapOrphans({ cookie }: JobTableEntry, libc: Libc): number[] {
     if (performance.now() >= this.#reapedAtMs + reapEveryMs) {
       this.#reapedAtMs = performance.now();
@@ -128,19 +137,22 @@ export class JobTable {
       .map(([pid]) => pid);
   }
 
-  /** Returns whether the owner of a process is already certain, so that its environment need not be read again. */
+  /** Returns true if the owner of a process is already certain, so that its environment need not be read again. */
   #isCertain({ pid, startTicks }: ProcessRow): boolean {
     const known = this.#known.get(pid);
     return known !== undefined && known.startTicks === startTicks && known.certain.size > 0;
   }
 
-  /** Calls the listeners after the current call, which handles the end. */
+  /** Calls the listeners, but only after the current call, which handles the end. */
   #notify(): void {
     for (const listener of [...this.#listeners]) queueMicrotask(listener);
   }
 }
 
-/** Describes a process that /proc does not describe: only its parent is known. It counts as started after every job. */
+/**
+ * Describes a process that /proc does not describe: only its parent is known. The process counts as started after every
+ * job.
+ */
 function unreadableProcess(pid: number, parent: number): ObservedProcess {
   return { pid, parent, group: 0, session: 0, startTicks: Infinity, cookies: [] };
 }
@@ -149,7 +161,10 @@ function parentAmong(pids: readonly number[], child: number): number {
   return pids.find((pid) => listChildProcesses(pid).includes(child)) ?? processSystem.pid;
 }
 
-/** The processes of one job among several, for a process that adopts orphans. Otherwise `JobProcesses` finds them. */
+/**
+ * The processes of one of several jobs, in a process that adopts orphans. In other processes, `JobProcesses` finds
+ * them.
+ */
 class SharedJobProcesses extends CommandProcesses {
   readonly #table: JobTable;
   readonly #job: JobTableEntry;
@@ -171,7 +186,10 @@ class SharedJobProcesses extends CommandProcesses {
     this.#table.markEnded(this.#job);
   }
 
-  /** Suspends and resumes also the processes that may be this job's, because these two signals can be undone. */
+  /**
+   * Sends a signal to all living processes of the job. Suspends and resumes also processes that may belong to this job,
+   * because these two signals can be undone.
+   */
   override signalAll(signal: NodeJS.Signals, options?: { readonly isRepeated?: boolean }): void {
     super.signalAll(signal, options);
     if (signal === "SIGSTOP" || signal === "SIGCONT") {
@@ -182,7 +200,7 @@ class SharedJobProcesses extends CommandProcesses {
   }
 
   /**
-   * Returns whether the last `alive()` found a process that may belong to this job, and that another job may have to
+   * Returns true if the last `alive()` found a process that may belong to this job, and that another job may have to
    * end.
    */
   override isUndecided(): boolean {

@@ -1,8 +1,8 @@
 /**
- * Finds the processes of a job without being their ancestor: those with the mark in their environment, in the process
- * group, or below the living command. A process found once stays one of the job's. A process without these signs is not
- * found, such as a daemon with a cleared environment whose parents ended earlier. A keeper or a holder process that was
- * started inside the job is not part of it.
+ * Finds the processes of a job without being their ancestor. A process belongs to the job if it has the mark in its
+ * environment, is in the process group, or is a descendant of the living command. Once found, a process stays one of
+ * the job's. A process without these signs is not found, such as a daemon with a cleared environment whose parents
+ * ended earlier. A keeper or a holder process that was started inside the job is not part of it.
  */
 import {
   isBatonServiceProcess,
@@ -21,20 +21,22 @@ export interface FoundJobProcesses {
   /** The pids; the command comes first if it is alive. */
   readonly alive: readonly number[];
   /**
-   * True if no other process with the mark or in the group was alive. False if a process ended before it could be read:
-   * it may have left a child, so search again.
+   * True if certainly no other process with the mark or in the group was alive. False if a process ended before it
+   * could be read: that process may have left a child, so the caller must search again.
    */
   readonly isCertain: boolean;
   /** Other users' processes, whose environment cannot be read. */
   readonly unreadable: readonly number[];
 }
 
-/** Stands for the start time of a process that /proc does not describe. No readable process has it. */
+/**
+ * Stands for the start time of a process that /proc does not describe. No process that can be read has this start time.
+ */
 const unknownTicks = -1;
 
 /**
- * The most scans in a row to get a certain result. On a machine that starts thousands of processes per second, some
- * scans are uncertain.
+ * The most scans in a row. On a machine that starts thousands of processes per second, some scans have an uncertain
+ * result and are repeated.
  */
 const scansMax = 32;
 
@@ -44,12 +46,12 @@ export class JobProcessFinder {
   readonly #command: number | null;
   /** The start of each known process in clock ticks since boot, by pid. */
   readonly #known = new Map<number, number>();
-  /** The known processes that are older than the lock, and the processes that these have started. */
+  /** The known processes that are older than the lock, and the processes that they have started. */
   readonly #older = new Set<number>();
 
   /**
-   * `lockTicks` is the start of the lock in clock ticks since boot, for a script that was started without the mark. It
-   * is null for a command, because the processes of a command carry the mark.
+   * `lockTicks` is the start of the lock in clock ticks since boot, for a script that was started without the mark. For
+   * a command `lockTicks` is null, because the processes of a command carry the mark.
    */
   constructor(
     cookie: string,
@@ -82,18 +84,21 @@ export class JobProcessFinder {
     return { alive, isCertain: isCertain && found.every((pid) => alive.includes(pid)), unreadable };
   }
 
-  /** Scans until it finds a living `wanted` process, is certain that there is none, or reaches the limit of scans. */
+  /**
+   * Scans until it finds a living process for which `wanted` returns true, is certain that there is none, or reaches
+   * the limit of scans.
+   */
   findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): FoundJobProcesses {
     for (let scans = 1;; scans++) {
       const snapshot = this.find(group);
       const alive = snapshot.alive.filter(wanted);
-      // A process that has ended meanwhile may have been wanted, and may have left a child.
+      // A process that has just ended may be one of those that `wanted` asks for, and may have left a child.
       const isCertain = snapshot.isCertain && snapshot.alive.every((pid) => alive.includes(pid) || isProcessAlive(pid));
       if (isCertain || alive.length > 0 || scans === scansMax) return { ...snapshot, isCertain, alive };
     }
   }
 
-  /** Finds the descendants of known processes, which is cheap enough to repeat. Forgets processes that have ended. */
+  /** Finds the descendants of known processes, which is cheap enough to do often. Forgets processes that have ended. */
   rememberDescendants(): void {
     for (const root of [...this.#known.keys()]) {
       // A service looks like any other process before its execve.
@@ -114,14 +119,14 @@ export class JobProcessFinder {
   }
 
   /**
-   * Returns whether a known process without the mark, or one of its ancestors below the command, is older than the
+   * Returns true if a known process without the mark, or one of its ancestors below the command, is older than the
    * lock.
    */
   isOlder(pid: number): boolean {
     return this.#older.has(pid);
   }
 
-  /** Returns whether a known process is alive; true also if /proc does not describe it. */
+  /** Returns true if a known process is alive, or if /proc does not describe it. */
   #isKnown(pid: number): boolean {
     const row = readProcessOrUnknown(pid);
     return row === "unknown" || (row?.dead === false && row.startTicks === this.#known.get(pid));
@@ -159,23 +164,26 @@ interface MarkedSnapshot {
   readonly unreadable: readonly number[];
 }
 
-/** How long a result is kept. After that the pid may belong to another process. */
+/** How long a result is kept, in milliseconds. Later, the pid may belong to another process. */
 const cacheMsMax = 1000;
 
-/** An upper limit of process starts per millisecond. The kernel reuses a pid only after all others. */
+/**
+ * The most processes that a machine starts per millisecond. The kernel reuses a pid only after it has used all other
+ * pids.
+ */
 const startsPerMsMax = 32;
 
 /**
- * `ended` means that the process had ended when it was read; `undetermined`, that it is alive and may become one of the
- * job's.
+ * What a scan finds out about a process. `ended`: it had ended before it was read. `undetermined`: it is alive, and may
+ * become one of the job's processes.
  */
 type MarkedKind = "marked" | "other" | "unreadable" | "ended" | "undetermined" | "unknown";
 
 /**
  * Finds processes in a table that changes while it is read, and reports whether an empty result is certain. A listed
- * process that has ended when it is read may have left a child that was not listed. But the kernel assigns pids and
- * lists /proc in ascending order. Of a chain of processes, each forked by the one before it, at least one is therefore
- * listed, except when pids start from the lowest again.
+ * process that has ended before it is read may have left a child that was not listed. But the kernel assigns pids in
+ * ascending order, and lists /proc in the same order. In a chain of processes, in which each forks the next, at least
+ * one process is therefore listed, except when pids start from the lowest again.
  */
 class MarkedProcesses {
   readonly #others = new Set<number>();
@@ -187,7 +195,7 @@ class MarkedProcesses {
   readonly #cacheMs = Math.min(cacheMsMax, pidMax() / startsPerMsMax);
   readonly #isStarting: boolean;
 
-  /** `isStarting` means that the command may not have called execve yet. It carries no mark before that. */
+  /** `isStarting` is true if the command may not have called execve yet. Until then, the command carries no mark. */
   constructor({ isStarting }: { readonly isStarting: boolean }) {
     this.#isStarting = isStarting;
   }
@@ -199,7 +207,7 @@ class MarkedProcesses {
     const unclassified = new Map<number, MarkedKind>();
     const pids = listIfPossible();
     let isCertain = pids !== null;
-    // The newest come first, because a chain of processes that replace each other moves on quickly.
+    // The newest come first, because in a chain of processes that replace each other, the living process is the newest.
     for (const pid of pids?.reverse() ?? []) {
       if (pid === processSystem.pid || this.#others.has(pid)) continue;
       const kind = kindOf(pid, marks);
@@ -210,7 +218,8 @@ class MarkedProcesses {
         isCertain = false;
       } else if (kind === "ended" || kind === "undetermined") {
         unclassified.set(pid, kind);
-        // A process that ended before the previous scan has started no child since; one that ended later may have.
+        // A process that ended before the previous scan has started no child since then; a process that ended later may
+        // have.
         const before = this.#unclassified.get(pid);
         isCertain &&= before === "ended" || before === kind;
       } else {
@@ -243,18 +252,18 @@ function kindOf(pid: number, { cookie, group, isScript, sinceTicks }: JobMarks):
   if (row.group === group) return "marked";
   if (row.isKernelThread) return "other";
   if (environ === null) return "unreadable";
-  // The environment of the new program does not exist yet during execve.
+  // During execve, the environment of the new program does not exist yet.
   if (environ === "" && !row.hasEnvironment) {
     return row.isEnding || row.startTicks < sinceTicks ? "undetermined" : "unknown";
   }
   if (!isScript) return "other";
-  // A copy may belong to the script and be about to become a program with the mark, or have become one between the two
-  // reads.
+  // A copy may belong to the script and be about to become a program with the mark. It may also have become such a
+  // program between the two reads.
   if (row.isCopy && row.startTicks >= sinceTicks) return "undetermined";
   return readProcessEnvironment(pid) === environ ? "other" : "unknown";
 }
 
-/** Returns null if /proc cannot be read. */
+/** Returns all pids; null if /proc cannot be read. */
 function listIfPossible(): number[] | null {
   try {
     return listProcesses();
@@ -263,7 +272,7 @@ function listIfPossible(): number[] | null {
   }
 }
 
-/** Returns how many pids the kernel gives out; its old default if that cannot be read. */
+/** Returns how many pids the kernel uses; if that cannot be read, the kernel's old default. */
 function pidMax(): number {
   try {
     return Number(processSystem.readText("/proc/sys/kernel/pid_max"));

@@ -11,7 +11,7 @@ export interface ProcessRow {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
-  /** The start in clock ticks since boot. Together with the pid it identifies a process. */
+  /** The start in clock ticks since boot. Pid and start together identify a process. */
   readonly startTicks: number;
   /** True for a process that has ended, even if it was not reaped yet. */
   readonly dead: boolean;
@@ -22,9 +22,12 @@ export interface ProcessRow {
   readonly isInKernel: boolean;
   /** True for a kernel thread, which has no program and which no signal ends. */
   readonly isKernelThread: boolean;
-  /** True for a process that is ending and therefore starts nothing. */
+  /** True for a process that is ending and therefore starts no other process. */
   readonly isEnding: boolean;
-  /** False while execve builds the environment, for a process that is ending, and for another user's process. */
+  /**
+   * True if the environment can be read. False while execve builds the environment, for a process that is ending, and
+   * for another user's process.
+   */
   readonly hasEnvironment: boolean;
 }
 
@@ -48,13 +51,13 @@ export function readProcessOrUnknown(pid: number): ProcessRow | null | "unknown"
   try {
     text = processSystem.readText(`/proc/${pid}/stat`);
   } catch (error) {
-    // /proc may hide processes (hidepid of proc(5), a security module). A sudo of a command then looks as if it had
-    // ended.
+    // /proc may hide processes (hidepid of proc(5), or a security module). A sudo that a command started would then
+    // seem to have ended.
     const exists = localErrors.includes((error as NodeJS.ErrnoException).code ?? "") ||
       (pid > 0 && sendSignal(pid, 0));
     return exists ? "unknown" : null;
   }
-  // The name is in parentheses and may itself contain some. The field after the name is number 3, the state.
+  // The name is in parentheses and may itself contain parentheses. The field after the name is number 3, the state.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const field = (number: number) => Number(fields[number - 3]);
   const state = fields[0] ?? "";
@@ -64,7 +67,7 @@ export function readProcessOrUnknown(pid: number): ProcessRow | null | "unknown"
     group: field(5),
     session: field(6),
     startTicks: field(22),
-    // A main thread that ended shows Z while other threads of the process run on.
+    // A main thread that has ended shows Z while other threads of the process continue to run.
     dead: state === "X" || (state === "Z" && field(20) <= 1),
     isCopy: (field(9) & forkedWithoutExec) !== 0,
     isStopped: state === "T" || state === "t",
@@ -87,7 +90,9 @@ export function processName(pid: number): string {
   }
 }
 
-/** Returns the pid of the process that a thread belongs to. Returns `id` itself if it is a process, or has ended. */
+/**
+ * Returns the pid of the process that the thread `id` belongs to. Returns `id` itself if it is a process, or has ended.
+ */
 export function processOfThread(id: number): number {
   try {
     return Number(/^Tgid:\s*(\d+)$/m.exec(processSystem.readText(`/proc/${id}/status`))?.[1] ?? id);
@@ -96,7 +101,7 @@ export function processOfThread(id: number): number {
   }
 }
 
-/** Reads a process and its ancestors, the nearest first, as far as they can be read. */
+/** Reads a process and its ancestors, the nearest first. Stops at the first process that cannot be read. */
 export function* readProcessAncestry(pid: number): Generator<ProcessRow> {
   const seen = new Set<number>();
   for (let row = readProcess(pid); row !== null && !seen.has(row.pid); row = readProcess(row.parent)) {
@@ -105,26 +110,26 @@ export function* readProcessAncestry(pid: number): Generator<ProcessRow> {
   }
 }
 
-/** Identifies a process. A later process with the same pid has another start. */
+/** Identifies a process. A later process with the same pid has another start time. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** The start in clock ticks since boot. */
   readonly startTicks: number;
 }
 
-/** Returns whether the identified process exists and has not ended; true if it cannot be read. */
+/** Returns true if the identified process exists and has not ended, or if it cannot be read. */
 export function isSameProcessAlive({ pid, startTicks }: ProcessIdentity): boolean {
   const row = readProcessOrUnknown(pid);
   return row === "unknown" || (row !== null && !row.dead && row.startTicks === startTicks);
 }
 
-/** Returns whether the process exists and has not ended; true if it cannot be read. */
+/** Returns true if the process exists and has not ended, or if it cannot be read. */
 export function isProcessAlive(pid: number): boolean {
   const row = readProcessOrUnknown(pid);
   return row === "unknown" || row?.dead === false;
 }
 
-/** Returns whether a process of the group is alive. A zombie does not count, although it keeps the group's number. */
+/** Returns true if a process of the group is alive. A zombie does not count, although it keeps the group's number. */
 export function isProcessGroupAlive(group: number): boolean {
   if (!sendSignal(-group, 0)) return false;
   return !hasProcessTable() || listProcesses().some((pid) => {
@@ -134,8 +139,8 @@ export function isProcessGroupAlive(group: number): boolean {
 }
 
 /**
- * Finds out whether all children belong to this process's first thread. Call it for each child, in the turn of the
- * event loop that started the child.
+ * Finds out whether all children belong to this process's first thread. The caller must call this for each child, in
+ * the turn of the event loop that started the child.
  */
 export function checkFirstThreadHasChild(pid: number): void {
   const { own } = processSystem;
@@ -157,7 +162,7 @@ function ownChildren(): number[] | null {
   }
 }
 
-/** Throws system errors. */
+/** Returns the children of this process's first thread. Throws system errors. */
 function readOwnChildren(): number[] {
   const { pid, own } = processSystem;
   own.readChildren ??= processSystem.keepOpen(`/proc/${pid}/task/${pid}/children`);
@@ -166,7 +171,7 @@ function readOwnChildren(): number[] {
 
 const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
 
-/** Includes dead children. */
+/** Returns the children of a process, including dead ones. */
 export function listChildProcesses(pid: number): number[] {
   const own = pid === processSystem.pid ? ownChildren() : null;
   if (own !== null) return own;
@@ -191,7 +196,7 @@ export function listChildProcesses(pid: number): number[] {
 }
 
 /**
- * Returns whether the thread exists. If it does and its file `children` does not, the kernel has no
+ * Returns true if the thread exists. If a thread exists and its file `children` does not, the kernel has no
  * CONFIG_PROC_CHILDREN.
  */
 function threadExists(pid: number, thread: string): boolean {
@@ -202,7 +207,7 @@ function threadExists(pid: number, thread: string): boolean {
   }
 }
 
-/** Returns the descendants of `pid`; `skip` excludes a child with its descendants. */
+/** Returns the descendants of `pid`. If `skip` returns true for a child, leaves out that child and its descendants. */
 export function listDescendantProcesses(pid: number, skip: (pid: number) => boolean = () => false): number[] {
   const found = new Set<number>();
   const queue = [pid];
@@ -216,12 +221,12 @@ export function listDescendantProcesses(pid: number, skip: (pid: number) => bool
   return [...found];
 }
 
-/** Throws if /proc cannot be listed. */
+/** Returns the pids of all processes. Throws if /proc cannot be listed. */
 export function listProcesses(): number[] {
   return processSystem.list("/proc").map(Number).filter((pid) => pid > 0);
 }
 
-/** Returns the words of a process's command line; none if it has ended, or has no program. */
+/** Returns the words of a process's command line; an empty list if the process has ended or has no program. */
 export function readProcessArguments(pid: number): string[] {
   try {
     return processSystem.readText(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
@@ -230,7 +235,7 @@ export function readProcessArguments(pid: number): string[] {
   }
 }
 
-/** Returns the path of the program that a process runs; empty if it has ended, or is another user's. */
+/** Returns the path of the program that a process runs; empty if the process has ended or belongs to another user. */
 export function readProgramPath(pid: number): string {
   try {
     return processSystem.readLink(`/proc/${pid}/exe`);
@@ -240,8 +245,8 @@ export function readProgramPath(pid: number): string {
 }
 
 /**
- * Returns the environment of a process: empty if the process has ended or has none at the moment, null without
- * permission.
+ * Returns the environment of a process. Returns an empty text if the process has ended or has no environment at the
+ * moment; null without permission.
  */
 export function readProcessEnvironment(pid: number): string | null {
   try {
@@ -251,27 +256,30 @@ export function readProcessEnvironment(pid: number): string | null {
   }
 }
 
-/** Returns the cookies of a process; none if it has ended, is another user's, or has overwritten its environment. */
+/**
+ * Returns the cookies of a process; none if the process has ended, belongs to another user, or has overwritten its
+ * environment.
+ */
 export function readProcessCookies(pid: number): string[] {
   return parseJobCookies(readProcessEnvironment(pid) ?? "");
 }
 
 /**
- * Returns whether this PID namespace was made inside the job of `cookie`, so that process 1 belongs to the job and the
- * lock's holder is not visible here. False if process 1 is another user's.
+ * Returns true if this PID namespace was made inside the job of `cookie`. Process 1 then belongs to the job, and the
+ * lock's holder is not visible here. Returns false if process 1 belongs to another user.
  */
 export function isPidNamespaceInsideJob(cookie: string): boolean {
   return readProcessCookies(1).includes(cookie);
 }
 
-/** Returns whether there is a /proc that shows this PID namespace. */
+/** Returns true if /proc exists and shows this PID namespace. */
 export function hasProcessTable(): boolean {
   return process.platform === "linux" && readOwnPid() === processSystem.pid;
 }
 
 /**
  * Returns why /proc must not be used; null if it may be used. A /proc of another PID namespace (`unshare -p` without
- * --mount-proc) has the numbers of other processes.
+ * --mount-proc) shows the numbers of other processes.
  */
 export function whyProcessTableIsUnusable(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
@@ -289,7 +297,7 @@ function readOwnPid(): number | null {
   }
 }
 
-/** Sends a signal. Returns whether the process exists, even if this user may not signal it. */
+/** Sends a signal. Returns true if the process exists, even if this user may not signal it. */
 export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     processSystem.kill(pid, signal);
@@ -306,8 +314,8 @@ export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
 export const jobCookieVariable = "BATON_LOCK_COOKIE";
 
 /**
- * Returns the marking variable for a command. Its cookie follows the inherited ones, so that outer locks find its
- * processes too.
+ * Returns the marking variable for a command. Its cookie follows the inherited cookies, so that outer locks also find
+ * the command's processes.
  */
 export function jobCookieEnvironment(cookie: string, inherited: string | undefined): Record<string, string> {
   return { [jobCookieVariable]: inherited ? `${inherited}:${cookie}` : cookie };
@@ -323,16 +331,17 @@ export function parseJobCookies(environ: string): string[] {
 }
 
 /**
- * The variable that marks a holder process and its guard. No command inherits it, because a holder process starts none.
+ * The variable that marks a holder process and its guard. No command inherits this variable, because a holder process
+ * starts no command.
  */
 export const holderProcessVariable = "BATON_HOLDER_PROCESS";
 
 const marks = [keeperProcessVariable, holderProcessVariable];
 
 /**
- * Returns whether the process is a keeper that was started on demand, a holder process, or the guard of one. These
- * outlive the command that started them, and are not part of it. False for a process that has ended or is another
- * user's.
+ * Returns true if the process is a keeper that was started on demand, a holder process, or the guard of a holder
+ * process. Such a process outlives the command that started it, and is not part of the command. Returns false for a
+ * process that has ended or belongs to another user.
  */
 export function isBatonServiceProcess(pid: number): boolean {
   const environ = `\0${readProcessEnvironment(pid) ?? ""}`;

@@ -1,7 +1,7 @@
 /**
- * Kills processes that start others while they are being killed. It first suspends them (SIGSTOP) in rounds, until
- * rounds find no new process, and then kills all. A suspended process starts no other process and does not react to
- * deaths. If the rounds take too long, it moves the processes into a cgroup, which their children inherit, and kills
+ * Kills processes that start other processes while they are being killed. First suspends them (SIGSTOP) in rounds,
+ * until rounds find no new process, and then kills all. A suspended process starts no other process and does not react
+ * to deaths. If the rounds take too long, moves the processes into a cgroup, which their children inherit, and kills
  * the cgroup.
  */
 import { processSystem } from "../../support/own_process.ts";
@@ -11,21 +11,25 @@ import { join } from "node:path";
 
 interface Stoppable {
   /**
-   * Returns the living processes; may call `onFound` for each as soon as it is found. `isCertain` means that an empty
-   * `alive` proves that none is alive.
+   * Returns the living processes; may call `onFound` for each process as soon as it is found. If `isCertain` is true,
+   * an empty `alive` proves that no process is alive.
    */
   find(onFound: (pid: number) => void): { readonly alive: readonly number[]; readonly isCertain: boolean };
-  /** Returns the job's process group, because one signal reaches all its members at the same time; null for none. */
+  /**
+   * Returns the job's process group; null if there is none. One signal to the group reaches all its members at the same
+   * time.
+   */
   group(): number | null;
 }
 
-/** How long the rounds of one call may take. The caller calls again soon. */
+/** How long the rounds of one call may take, in milliseconds. The caller calls again soon. */
 const roundsMs = 20;
 
 const roundsBeforeCgroup = 8;
 
 /**
- * This many rounds without a new process prove that there is none, because a forked child appears within two rounds.
+ * This many rounds in a row without a new process prove that there is none, because a forked child appears within two
+ * rounds.
  */
 const quietRounds = 2;
 
@@ -40,7 +44,7 @@ export class ProcessKillRounds {
     this.#cgroup = new KillCgroup(cookie);
   }
 
-  /** Call it when the processes were resumed. */
+  /** Forgets which processes are suspended. The caller calls this after resuming them. */
   forgetStopped(): void {
     this.#stopped.clear();
     this.#busyRounds = 0;
@@ -60,7 +64,7 @@ export class ProcessKillRounds {
     this.#cgroup.close();
   }
 
-  /** Suspends all processes. Returns those that the last round found. */
+  /** Suspends all processes. Returns the processes that the last round found. */
   freeze(): readonly number[] {
     const endMs = performance.now() + roundsMs;
     for (let quietCount = 0;;) {
@@ -87,29 +91,38 @@ const prefix = "baton-kill-";
 
 const addMsMax = 20;
 
-/** How long to wait until the cgroup is empty. A process leaves it shortly after it has become a zombie. */
+/**
+ * How long to wait until the cgroup is empty, in milliseconds. A process leaves the cgroup shortly after it has become
+ * a zombie.
+ */
 const emptyMsMax = 20;
 
-/** The age at which an empty cgroup counts as left behind by a baton that was killed together with its guard. */
+/**
+ * The age, in milliseconds, at which an empty cgroup counts as abandoned: a baton that was killed together with its
+ * guard has left it.
+ */
 const staleAfterMs = 60_000;
 
 /**
- * A cgroup for processes that start others faster than baton finds them. New processes inherit the cgroup, and the
- * kernel kills all its members at the same time (cgroup.kill of cgroup v2, Linux 5.14). It is made only when needed,
- * because moving a process takes the kernel milliseconds. Where none can be made (no cgroup v2, no permission), all
- * methods do nothing.
+ * A cgroup for processes that start other processes faster than baton finds them. New processes inherit the cgroup, and
+ * the kernel kills all its members at the same time (cgroup.kill of cgroup v2, Linux 5.14). The cgroup is made only
+ * when needed, because moving a process takes the kernel milliseconds. If no cgroup can be made (no cgroup v2, no
+ * permission), all methods do nothing.
  */
 export class KillCgroup {
   readonly #name: string;
-  /** The folder of the cgroup; null if none can be made, undefined if none was needed yet. */
+  /** The folder of the cgroup; null if no cgroup can be made, undefined if none was needed yet. */
   #folder: string | null | undefined;
 
-  /** `cookie` names the cgroup, so that all processes that kill this job use the same one. */
+  /** `cookie` names the cgroup, so that all processes that kill this job use the same cgroup. */
   constructor(cookie: string) {
     this.#name = prefix + cookie.replaceAll(/[^\w-]/g, "_");
   }
 
-  /** Moves processes of the job into the cgroup, so that `kill()` kills them and all that they start from now on. */
+  /**
+   * Moves processes of the job into the cgroup, so that `kill()` kills these processes and all processes that they
+   * start from now on.
+   */
   add(pids: readonly number[]): void {
     if (pids.length === 0) return;
     if (this.#folder === undefined) this.#folder = makeFolder(this.#name);
@@ -126,7 +139,7 @@ export class KillCgroup {
     if (typeof this.#folder === "string") write(join(this.#folder, "cgroup.kill"), "1");
   }
 
-  /** Call it when no member is alive. */
+  /** Removes the cgroup. The caller calls this when no member is alive. */
   close(): void {
     const endMs = performance.now() + emptyMsMax;
     while (typeof this.#folder === "string" && !remove(this.#folder) && performance.now() < endMs);
@@ -134,7 +147,7 @@ export class KillCgroup {
   }
 }
 
-/** Makes the cgroup below that of this process, so that its members keep the same limits. */
+/** Makes the cgroup below the cgroup of this process, so that its members keep the same limits. */
 function makeFolder(name: string): string | null {
   const own = ownCgroup();
   if (own === null) return null;
@@ -190,7 +203,7 @@ function write(file: string, text: string): void {
   }
 }
 
-/** Returns false if the cgroup still has members. */
+/** Removes the cgroup. Returns false if it still has members. */
 function remove(folder: string): boolean {
   try {
     rmdirSync(folder);

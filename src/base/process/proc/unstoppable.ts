@@ -33,8 +33,8 @@ function describe(pid: number): string {
 }
 
 /**
- * Returns true if the kernel, not a missing permission, keeps the process alive. A process of another user may wait in
- * the kernel for a moment, too, but its owner is what keeps a signal away.
+ * Returns true if the kernel, not a missing permission, keeps the process alive. A process of another user may also
+ * wait in the kernel for a moment, but what protects it from the signal is its owner.
  */
 export function isUnstoppableByKernel(
   { isInKernel, uid, ownUid }: { readonly isInKernel: boolean; readonly uid: number | null; readonly ownUid: number },

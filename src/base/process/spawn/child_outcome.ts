@@ -11,13 +11,13 @@ export type ChildExitStatus =
 export type SupervisedChildEnding =
   | ChildExitStatus
   /**
-   * baton stopped the command because it lost the lock or was about to, because the lock was revoked, or because the
-   * time limit was over. `child` says how the command then ended.
+   * baton stopped the command: it lost the lock or was about to lose it, the lock was revoked, or the time limit had
+   * passed. `child` says how the command then ended.
    */
   | { readonly kind: "lost" | "revoked" | "time_limit"; readonly child: ChildExitStatus | null }
   /**
-   * baton could not confirm in time that all processes were dead. `isDead` means that all are dead now, as after a
-   * suspend of the machine. If some live, baton must not release the lock, and lets the session expire.
+   * baton could not confirm in time that all processes were dead. `isDead` is true if all are dead now, for example
+   * after the machine was suspended. If some are alive, baton must not release the lock, and lets the session expire.
    */
   | {
     readonly kind: "breach";
@@ -31,11 +31,11 @@ export type SupervisedChildEnding =
 
 export type ChildOutcome = SupervisedChildEnding & {
   readonly pid: number | null;
-  /** The time from the grant until the lock may be released. */
+  /** The time from the grant until the lock may be released, in milliseconds. */
   readonly heldMs: number;
 };
 
-/** Returns a failure as the end of a sentence; null for a success. */
+/** Returns the description of a failure as the end of a sentence; null for a success. */
 export function describeChildFailure(end: ChildExitStatus): string | null {
   switch (end.kind) {
     case "exited":
@@ -48,8 +48,8 @@ export function describeChildFailure(end: ChildExitStatus): string | null {
 }
 
 /**
- * Converts how the runtime reports an end. `signal` is a name; Bun passes a number for a real-time signal, which has no
- * name.
+ * Converts the exit code and the signal that the runtime reports. `signal` is a name; Bun passes a number for a
+ * real-time signal, which has no name.
  */
 export function toChildExitStatus(code: number | null, signal: string | number | null): ChildExitStatus {
   if (typeof signal === "number") return { kind: "signaled", signal: `SIG${signal}`, signalNumber: signal };

@@ -1,6 +1,6 @@
 /**
- * Starts this program a second time as a helper, in a session of its own: the guard, or the holder process of `baton
- * hold`. The parent exchanges lines with the helper, and notices its end.
+ * Starts this program a second time as a helper, in a session of its own. A helper is the guard, or the holder process
+ * of `baton hold`. The parent exchanges lines with the helper, and detects its end.
  */
 import { registerChildProcess } from "../../support/own_process.ts";
 import { ownProgramCommand } from "../../support/self_exec.ts";
@@ -10,7 +10,7 @@ export interface HelperProcess {
   readonly pid: number;
   /**
    * Sends a line. Resolves when the line is in the pipe, where the helper finds it even if this process ends. Returns
-   * undefined if the line is already there. Never rejects, because `ended` reports the end of a helper.
+   * undefined if the line is in the pipe already. Never rejects, because `ended` reports the end of a helper.
    */
   send(line: string): Promise<void> | undefined;
   kill(): void;
@@ -22,11 +22,13 @@ export interface HelperProcessOptions {
   readonly args: readonly string[];
   /** The name that ps shows instead of the path of this program, so that `pkill -f baton` does not match the helper. */
   readonly argv0: string;
-  /** The working directory; by default this process's own, even if the helper may not enter it. */
+  /**
+   * The working directory of the helper; by default this process's own, even if the helper may not enter that folder.
+   */
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly stderr?: number;
-  /** Keeps the event loop of this process alive while the helper runs. */
+  /** If true, the event loop of this process stays alive while the helper runs. */
   readonly isWaitedFor?: boolean;
 }
 
@@ -39,12 +41,12 @@ interface RunningHelper {
   isExpected: boolean;
 }
 
-/** How long a helper may take to end on request, and again after SIGKILL. */
+/** How long a helper may take to end on request, and again after SIGKILL, in milliseconds. */
 const endMsMax = 1000;
 
 /**
- * Marks a helper that this process has asked to end, so that `waitForEndingHelpers` waits for it. With `kills`, also
- * kills a helper that does not listen yet. Does nothing if the helper has ended.
+ * Marks a helper that this process has asked to end, so that `waitForEndingHelpers` waits for it. If `kills` is true,
+ * also kills a helper that does not listen yet. Does nothing if the helper has ended.
  */
 export function markHelperEnding(pid: number, { kills = false } = {}): void {
   const helper = running.get(pid);
@@ -54,8 +56,8 @@ export function markHelperEnding(pid: number, { kills = false } = {}): void {
 }
 
 /**
- * Resolves when all helpers marked as ending have been reaped. Call it before this process ends. A helper that ends
- * later becomes a child of process 1, which often reaps only its own children in a container.
+ * Resolves when all helpers marked as ending have been reaped. Called before this process ends. A helper that ends
+ * later becomes a child of process 1, which in a container often reaps only its own children.
  */
 export async function waitForEndingHelpers(): Promise<void> {
   if (running.size === 0) return;
@@ -79,8 +81,8 @@ function endsInTime({ ended }: RunningHelper): Promise<boolean> {
 }
 
 /**
- * Starts a helper. Signals of the terminal, and those that `kill -- -GROUP` sends to this process's group, do not reach
- * it. Throws or rejects with system errors.
+ * Starts a helper. Signals of the terminal do not reach the helper, nor do signals to this process's group (`kill --
+ * -GROUP`). Throws or rejects with system errors.
  */
 export function startHelperProcess(
   options: HelperProcessOptions,

@@ -1,14 +1,14 @@
 /**
- * Finds the file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), or
- * has closed.
+ * Finds the file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), and
+ * the standard streams that it has closed.
  */
 import { fstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
 import type { Libc } from "../libc.ts";
 
 /**
- * Returns the descriptors from 3 up that were open when this process started. Call it before opening any file, because
- * it cannot tell a file that baton opened from an inherited one.
+ * Returns the descriptors from 3 up that were open when this process started. Must be called before any file is opened,
+ * because it cannot tell a file that baton opened from an inherited one.
  */
 export function inheritedDescriptors(): number[] {
   const folder = process.platform === "linux" ? "/proc/self/fd" : "/dev/fd";
@@ -22,8 +22,8 @@ export function inheritedDescriptors(): number[] {
 }
 
 /**
- * Closes the inherited descriptors in a helper process, to which Deno passes them all. Otherwise the reader of an
- * inherited pipe would wait.
+ * Closes the inherited descriptors in a helper process; Deno passes all of them to the helper. If they stayed open, the
+ * reader of an inherited pipe would wait for the helper.
  */
 export function closeInheritedDescriptors(libc: Libc, fds: readonly number[] = inheritedDescriptors()): void {
   for (const fd of fds) libc.close(fd);
@@ -42,7 +42,7 @@ function isInherited(fd: number): boolean {
 }
 
 /**
- * Returns whether a descriptor is open and does not belong to the runtime: macOS shows the runtime's kqueue as a pipe
+ * Returns true if a descriptor is open and does not belong to the runtime: macOS shows the runtime's kqueue as a pipe
  * with a tiny block size.
  */
 function isOpen(fd: number): boolean {
@@ -55,17 +55,17 @@ function isOpen(fd: number): boolean {
 }
 
 /**
- * Returns whether stdin was closed when this process started (`<&-`), so that it reads like an empty file. Bun opens
- * /dev/null in place of a closed standard stream and marks it close-on-exec, which no inherited stream is. False under
- * Deno and outside Linux, where this is not visible.
+ * Returns true if stdin was closed when this process started (`<&-`), so that it reads like an empty file. Bun opens
+ * /dev/null in place of a closed standard stream and marks it close-on-exec, which no inherited stream is. Returns
+ * false under Deno and outside Linux, where a closed stdin is not visible.
  */
 export function wasStdinClosedAtStart(): boolean {
   return wasStreamClosedAtStart(0);
 }
 
 /**
- * Returns whether a standard stream was closed when this process started, with the limits of `wasStdinClosedAtStart`. A
- * closed output (`>&-`) loses everything.
+ * Returns true if a standard stream was closed when this process started, with the limits of `wasStdinClosedAtStart`.
+ * Everything written to a closed output (`>&-`) is lost.
  */
 export function wasStreamClosedAtStart(fd: number): boolean {
   if (!("Bun" in globalThis) || process.platform !== "linux") return false;
@@ -76,7 +76,7 @@ export function wasStreamClosedAtStart(fd: number): boolean {
   }
 }
 
-/** Linux only. Throws if the descriptor is not open. */
+/** Returns true if the descriptor is close-on-exec. Linux only. Throws if the descriptor is not open. */
 function isCloseOnExec(fd: number): boolean {
   const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"))?.[1] ?? "0";
   const closeOnExec = 0o2000000;

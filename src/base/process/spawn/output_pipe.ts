@@ -1,13 +1,14 @@
 /**
- * Makes a pipe for the output of a command. Bun itself makes a socket, which a command cannot open as /dev/stdout or
- * /dev/stderr. Bun only.
+ * Makes a pipe for the output of a command. Bun itself would use a socket, which a command cannot open as /dev/stdout
+ * or /dev/stderr. Bun only.
  */
 import { closeSync } from "node:fs";
 import { loadLibc } from "../libc.ts";
 
 /**
- * Calls `start` with the write end of a new pipe, which becomes the output of the command; with null if no pipe can be
- * opened. If the command started, adds the output to the result. Read it once, because the reader closes the pipe.
+ * Calls `start` with the write end of a new pipe, which becomes the output of the command. Passes null if no pipe can
+ * be opened. If the command starts, adds its output to the result. The output can be read only once, because the reader
+ * closes the pipe.
  */
 export async function withOutputPipe<T extends { readonly kind: string }>(
   start: (writeEnd: number | null) => Promise<T>,

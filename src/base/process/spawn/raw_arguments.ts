@@ -1,10 +1,13 @@
 /**
- * Reads arguments and variables as the bytes that the kernel passed to this process. The runtimes decode them as UTF-8
- * and replace invalid bytes by U+FFFD, so that a file name in another encoding would name another file.
+ * Reads arguments and variables as the bytes that the kernel passed to this process. The runtimes decode the bytes as
+ * UTF-8 and replace invalid bytes by U+FFFD. The name of a file in another encoding would then be the name of another
+ * file.
  */
 import { readFileSync } from "node:fs";
 
-/** An argument or `NAME=value`. `bytes` is set if the text does not represent the bytes. */
+/**
+ * An argument, or a variable written `NAME=value`. `bytes` is set if the text does not represent the original bytes.
+ */
 export interface RawArgument {
   readonly text: string;
   readonly bytes?: Uint8Array;
@@ -16,11 +19,12 @@ export interface UnreadableArgument {
   readonly bytes: Uint8Array | null;
 }
 
-/** The character that the runtimes write for invalid bytes. Runtimes differ in how many of them they write. */
+/** The character that the runtimes write for invalid bytes. Runtimes differ in how many such characters they write. */
 const replacement = "\u{fffd}";
 
 /**
- * Returns the last arguments of this process with their bytes. `texts` are these arguments as the runtime decoded them.
+ * Returns the last arguments of this process together with their bytes. `texts` are these arguments as the runtime
+ * decoded them.
  */
 export function rawArguments(texts: readonly string[], file = "/proc/self/cmdline"): RawArgument[] {
   if (!texts.some(hasReplacement)) return texts.map((text) => ({ text }));
@@ -43,8 +47,8 @@ export function rawVariables(
 }
 
 /**
- * Returns the first argument in `texts`, the last arguments of this process, that is not UTF-8; null if all are.
- * Without /proc, an argument that itself contains U+FFFD counts as invalid.
+ * Returns the first argument in `texts` that is not UTF-8; null if all are. `texts` are the last arguments of this
+ * process. Without /proc, an argument that contains U+FFFD counts as invalid.
  */
 export function unreadableArgument(texts: readonly string[], file = "/proc/self/cmdline"): UnreadableArgument | null {
   if (!texts.some(hasReplacement)) return null;
@@ -53,7 +57,9 @@ export function unreadableArgument(texts: readonly string[], file = "/proc/self/
   return index === -1 ? null : { index, bytes: given[index] ?? null };
 }
 
-/** Returns whether a value is not UTF-8. Also true if it contains U+FFFD and its bytes are not available. */
+/**
+ * Returns true if a value is not UTF-8. Also returns true if the value contains U+FFFD and its bytes are not available.
+ */
 export function isUnreadableVariable(name: string, value: string, file = "/proc/self/environ"): boolean {
   if (!hasReplacement(value)) return false;
   const given = Buffer.from(`${name}=${value}`);
@@ -64,7 +70,7 @@ function hasReplacement(text: string): boolean {
   return text.includes(replacement);
 }
 
-/** Adds the bytes if they belong to this text and the text does not represent them. */
+/** Adds the bytes to a text if they belong to the text and it does not represent them. */
 function withBytes(text: string, bytes: Buffer | undefined): RawArgument {
   if (bytes === undefined || !hasReplacement(text) || bytes.equals(Buffer.from(text))) return { text };
   return comparable(bytes.toString("utf8")) === comparable(text) ? { text, bytes } : { text };
@@ -74,7 +80,7 @@ function comparable(text: string): string {
   return text.replaceAll(/\u{fffd}+/gu, replacement);
 }
 
-/** Returns the entries of a file of /proc; none without /proc. */
+/** Returns the entries of a file of /proc; an empty list without /proc. */
 function entriesOf(file: string): Buffer[] {
   let content: Buffer;
   try {

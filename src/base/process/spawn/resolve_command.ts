@@ -1,4 +1,4 @@
-/** Finds the file of a command as execvp(3) does, and describes a failure as env(1) does. */
+/** Finds the file of a command as execvp(3) does, and describes a failure to find it as env(1) does. */
 import { accessSync, constants, statSync } from "node:fs";
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ export type ResolvedCommand =
 /** The folders that execvp searches when PATH is not set. */
 const defaultPath = "/bin:/usr/bin";
 
-/** The last result, so that a command that runs often is not searched in all folders of PATH each time. */
+/** The last result. A command that runs often is then not searched for in all folders of PATH each time. */
 let lastResult:
   | { readonly name: string; readonly path: string | undefined; readonly found: ResolvedCommand }
   | undefined;
@@ -49,7 +49,7 @@ function searchFolders(name: string, path: string | undefined): ResolvedCommand 
  */
 function adviceFor(name: string): string {
   if (name !== "" && checkExecutable(`./${name}`) === "ok") return `; to run the file of this folder: ./${name}`;
-  return /\s/.test(name) ? "; to run a line of the shell: sh -c 'LINE'" : "";
+  return /\s/.test(name) ? "; to run a shell command: sh -c 'LINE'" : "";
 }
 
 type FileState = "ok" | "absent" | "no_folder" | "directory" | "forbidden";

@@ -1,4 +1,4 @@
-/** Changes resource limits of this process (setrlimit(2)). Loaded only when needed. */
+/** Changes resource limits of this process (setrlimit(2)). Loaded only when needed, to keep the start of baton fast. */
 import process from "node:process";
 import { openLibcFunctions } from "../libc.ts";
 
@@ -13,13 +13,13 @@ const openFiles = process.platform === "darwin" ? 8 : 7;
 const dumpable = 4;
 
 /**
- * The highest limit of open files that baton sets, because a higher one slows programs that close every possible
+ * The highest limit of open files that baton sets. A higher limit would slow programs that close every possible
  * descriptor.
  */
 const openFilesMost = 1n << 20n;
 
 /**
- * Raises the soft limit of open files to the hard one, at most a million. Returns the previous soft limit; null if
+ * Raises the soft limit of open files to the hard limit, at most a million. Returns the previous soft limit; null if
  * nothing changed.
  */
 export async function raiseOpenFilesLimit(): Promise<number | null> {

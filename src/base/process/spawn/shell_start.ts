@@ -9,7 +9,7 @@
  *   ignored signals       the runtime restores their default action in the command; the shell ignores them again.
  *                         SIGPIPE and SIGXFSZ keep their default action: the runtime itself ignores them, so baton
  *                         cannot know whether its parent did
- *   variables             the shell removes those that it has set itself
+ *   variables             the shell removes the variables that it has set itself
  *   standard streams      the runtime opens /dev/null for a closed stream; the shell closes the stream again
  *   descriptors           the runtime marks them close-on-exec; the start passes them on at the same numbers
  *                         (inherited_descriptors.ts)
@@ -21,17 +21,17 @@ import { wasStreamClosedAtStart } from "./inherited_descriptors.ts";
 import type { RawArgument } from "./raw_arguments.ts";
 
 export interface ShellStartOptions {
-  /** The name of the command, by which the shell finds it, and then its arguments. */
+  /** The command: its name, by which the shell finds it, followed by its arguments. */
   readonly command: readonly RawArgument[];
-  /** Variables that the shell sets before, as `NAME=value`. */
+  /** Variables that the shell sets before it starts the command, as `NAME=value`. */
   readonly variables: readonly RawArgument[];
-  /** Names, without `SIG`, of the signals that the shell and therefore the command ignores. */
+  /** Names, without `SIG`, of the signals that the shell ignores. The command then ignores them, too. */
   readonly ignored?: readonly string[];
-  /** The soft limit of open files; null to keep the shell's. */
+  /** The soft limit of open files for the command; null to keep the shell's limit. */
   readonly openFiles?: number | null;
   /** Standard streams that are closed when the command starts. */
   readonly closed?: readonly number[];
-  /** Variables that the shell sets itself and the command must not get. */
+  /** Variables that the shell sets itself, and that the command must not get. */
   readonly unset?: readonly string[];
 }
 
@@ -40,7 +40,7 @@ const ownIgnored: readonly string[] = ["SIGPIPE", "SIGXFSZ"];
 let mask: number | null = null;
 
 /**
- * Returns whether the signal was ignored when this process started. The first call must come before baton itself
+ * Returns true if the signal was ignored when this process started. The first call must come before baton itself
  * ignores any signal.
  */
 export function isSignalIgnoredAtStart(signal: string): boolean {
@@ -48,7 +48,7 @@ export function isSignalIgnoredAtStart(signal: string): boolean {
   return (mask >>> (constants.signals[signal as NodeJS.Signals] - 1) & 1) === 1;
 }
 
-/** Returns the ignored signals as bits, the lowest one for signal 1. */
+/** Returns the ignored signals as bits; the lowest bit is for signal 1. */
 function readMask(): number {
   try {
     const bits = /^SigIgn:\s*[0-9a-f]*([0-9a-f]{8})$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
@@ -58,20 +58,19 @@ function readMask(): number {
   }
 }
 
-/** The soft limit of open files that the shell restores for commands; null if baton has not raised its own. */
+/** The soft limit of open files that the shell restores for commands; null if baton has not raised its own limit. */
 let openFiles: number | null = null;
 
 let raising: Promise<number | null> | null = null;
 
-/** Raises the soft limit of open files for a process that opens many. Commands still get the previous one. */
+/** Raises the soft limit of open files, for a process that opens many. Commands still get the previous limit. */
 export async function raiseOwnOpenFilesLimit(): Promise<void> {
-  // Raise it only once: a second call would take the new limit for the original one.
+  // Raises the limit only one time: a second call would take the new limit for the original one.
   openFiles = await (raising ??= import("./resource_limits.ts").then((limits) => limits.raiseOpenFilesLimit()));
 }
 
 /**
- * Raises the limit of open files if a descriptor lies above it, because baton could not pass the descriptor on
- * otherwise.
+ * Raises the limit of open files if the number of a descriptor is above it: baton could not pass on such a descriptor.
  */
 export async function raiseLimitForDescriptors(descriptors: readonly number[]): Promise<void> {
   const limit = descriptors.length === 0 ? null : readOpenFilesLimit();
@@ -88,8 +87,8 @@ export function readOpenFilesLimit(): number | null {
 }
 
 /**
- * Returns what the shell must restore for a command with the environment `env`; null for nothing. The command never
- * ignores `stopSignal`.
+ * Returns the state that the shell must restore for a command with the environment `env`; null if there is nothing to
+ * restore. The command never ignores `stopSignal`.
  */
 export function shellStateToRestore(
   { env, hangUpIgnored, closed, stopSignal }: {
@@ -130,16 +129,16 @@ export function shellStartArguments(
 }
 
 /**
- * Prefixes an argument with its kind: `t` for plain text, `w` for an argument and `v` for a variable that printf %b
- * must decode.
+ * Returns an argument with a prefix for its kind: `t` for plain text, `w` for an argument and `v` for a variable that
+ * printf %b must decode.
  */
 function encode(kind: "v" | "w", { text, bytes }: RawArgument): string {
   return bytes === undefined ? `t${text}` : `${kind}${escapeBytes(bytes)}`;
 }
 
 /**
- * Shell code that moves each argument from the front to the end, decoded. The dot protects final line ends, which $( )
- * cuts off.
+ * Shell code that decodes each argument and moves it from the front to the end. $( ) cuts off final line ends, so a dot
+ * is added after them.
  */
 const decode = `_baton_left=$#
 while [ "$_baton_left" -gt 0 ]; do
@@ -171,7 +170,7 @@ function settable(variables: readonly RawArgument[]): RawArgument[] {
 }
 
 /**
- * Returns the command that runs a line of shell beside the user's command, such as a hook. The line gets no stdin, and
+ * Returns the command that runs a line of shell next to the user's command, such as a hook. The line gets no stdin, and
  * its stdout goes to stderr.
  */
 export function hookShellCommand(line: string): readonly [string, ...string[]] {

@@ -15,18 +15,18 @@ import {
 } from "./shell_start.ts";
 import { onChildEndByUnnamedSignal } from "./unnamed_signal.ts";
 
-/** The properties of a command that are known before it has to run. */
+/** The properties of a command that are known early, before the command starts. */
 export interface CommandPrepareOptions {
   readonly env: Readonly<Record<string, string>>;
   /**
-   * Descriptors from 3 up to pass on at the same numbers: what `inheritedDescriptors()` returned when this process
-   * started.
+   * Descriptors from 3 up that the command gets at the same numbers: what `inheritedDescriptors()` returned when this
+   * process started.
    */
   readonly descriptors: readonly number[];
   readonly hangUpIgnored: boolean;
-  /** The signal that asks the command to stop, so that the command must not ignore it. */
+  /** The signal that asks the command to stop. The command must not ignore this signal. */
   readonly stopSignal?: NodeJS.Signals | undefined;
-  /** Prevents the start once it aborts. Has no effect on a running command. */
+  /** When it aborts, the command is not started. It has no effect on a running command. */
   readonly signal?: AbortSignal | undefined;
   /** True if the command reads /dev/null; by default, it reads baton's own standard input. */
   readonly readsNothing?: boolean | undefined;
@@ -38,9 +38,9 @@ export interface CommandPrepareOptions {
   readonly isRead?: boolean | undefined;
 }
 
-/** The properties that are known only when the command is to run. */
+/** The properties of a command that are known only just before it starts. */
 export interface CommandLaunchOptions {
-  /** True to start the command in a session, and therefore a process group, of its own. */
+  /** If true, the command starts in a session of its own, and therefore in a process group of its own. */
   readonly ownGroup: boolean;
   /** Called in the same turn of the event loop as the start. */
   readonly onStarted?: ((pid: number) => void) | undefined;
@@ -57,15 +57,15 @@ export type CommandSpawnResult =
 export interface ResolvedCommandStart extends CommandPrepareOptions {
   readonly path: string;
   readonly argv: readonly string[];
-  /** The write end of the pipe, with `isRead`. */
+  /** The write end of the pipe, if `isRead` is true. */
   readonly pipe?: number | null;
 }
 
 export interface StartedProcess {
   readonly pid: number;
-  /** Never rejects. */
+  /** Resolves when the process has ended. Never rejects. */
   readonly ended: Promise<ChildExitStatus>;
-  /** The standard output, with `isRead`. A reader that stops early closes it. */
+  /** The standard output, if `isRead` is true. A reader that stops early closes the output. */
   readonly output: AsyncIterable<Uint8Array> | null;
 }
 
@@ -82,7 +82,7 @@ export type SpawnFunction = (
 
 const spawners = new WeakMap<ProcessSystem, SpawnFunction>();
 
-/** Makes `spawn` start the commands of a simulated process. */
+/** Makes a simulated process start its commands with `spawn`. */
 export function provideSimulatedSpawn(of: ProcessSystem, spawn: SpawnFunction): void {
   spawners.set(of, spawn);
 }
@@ -131,7 +131,8 @@ export async function spawnPreparedCommand(
 }
 
 /**
- * Prepares the start of a program. A shell starts it if there is something to restore that the runtime cannot pass on.
+ * Prepares the start of a program. If the runtime cannot pass on some inherited state, a shell restores the state and
+ * starts the program.
  */
 function startOf(command: readonly string[], path: string, options: CommandPrepareOptions): ResolvedCommandStart {
   const [name = "", ...args] = command;
@@ -153,7 +154,7 @@ async function failureOf(path: string, error: unknown): Promise<CommandSpawnResu
   return (await import("./start_failure.ts")).describeStartFailure(path, error);
 }
 
-/** Starts a command without node:child_process, which takes some milliseconds to load. */
+/** Starts a command without loading node:child_process, which would take some milliseconds. */
 function spawnWithBun(start: ResolvedCommandStart, { ownGroup, onStarted }: CommandLaunchOptions): StartedProcess {
   const output = start.pipe ?? (start.isRead ? "pipe" : "inherit");
   const child = Bun.spawn({
@@ -180,8 +181,8 @@ async function spawnWithNode(
   { ownGroup, onStarted }: CommandLaunchOptions,
   spawn: typeof import("node:child_process").spawn,
 ): Promise<StartedProcess> {
-  // Deno passes on the inherited descriptors only without a list: it closes its own ones, and those that a list leaves
-  // out.
+  // Passes no list under Deno. Deno then passes on all inherited descriptors and closes its own; with a list, it would
+  // close those that the list omits.
   const descriptors = "Deno" in globalThis ? [] : stdioEntries<"ignore">(start.descriptors, "ignore");
   const stdio: StdioOptions = [inputOf(start), start.isRead ? "pipe" : "inherit", "inherit", ...descriptors];
   const child = spawn(start.path, start.argv.slice(1), { ...startSettings(start, ownGroup), stdio });
@@ -207,7 +208,7 @@ function startSettings({ path, argv, env, cwd }: ResolvedCommandStart, ownGroup:
   return { argv0: argv[0] ?? path, env, detached: ownGroup, ...(cwd === undefined ? {} : { cwd }) };
 }
 
-/** Returns the standard streams that the command shares with baton and that were closed when baton started. */
+/** Returns the standard streams that the command inherits from baton, and that were closed when baton started. */
 function closedStreams(options: CommandPrepareOptions): number[] {
   const isOwn = [inputOf(options) === "inherit", options.isRead !== true, true];
   return [0, 1, 2].filter((fd) => isOwn[fd] && wasStreamClosedAtStart(fd));

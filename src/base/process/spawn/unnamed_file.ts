@@ -1,6 +1,6 @@
 /**
- * Makes files without a name, in memory if possible. Such a file vanishes when no process has it open. Other processes
- * reach it through /proc. Linux only, except for the standard input of a command.
+ * Makes files without a name, in memory if possible. Such a file disappears when no process has it open. Other
+ * processes reach the file through /proc. Linux only, except for the standard input of a command.
  */
 import { closeSync, constants, fstatSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,9 +15,9 @@ const folders = ["/dev/shm", "/tmp"];
 const unnamed = 0o20000000;
 
 /**
- * Makes a file with `content`. Returns its descriptor for reading and writing, positioned at the beginning, which the
- * caller closes. Space is allocated immediately, so that a full folder is skipped. Returns null if no such file can be
- * made.
+ * Makes a file with `content`. Returns its descriptor for reading and writing, positioned at the beginning; the caller
+ * closes it. Allocates the space immediately, so that a folder without free space is skipped. Returns null if no such
+ * file can be made.
  */
 export function openUnnamedFile(content: Uint8Array): number | null {
   for (const folder of folders) {
@@ -33,7 +33,7 @@ export function openUnnamedFile(content: Uint8Array): number | null {
   return null;
 }
 
-/** Writes at explicit offsets, so that the position of the descriptor stays at the beginning. */
+/** Writes at explicit offsets, so that the position of the descriptor does not move. */
 function writeContent(fd: number, content: Uint8Array): void {
   for (let at = 0; at < content.byteLength;) at += writeSync(fd, content, at, content.byteLength - at, at);
 }
@@ -42,14 +42,15 @@ function openIn(folder: string): number | null {
   try {
     return openSync(folder, constants.O_RDWR | constants.O_DIRECTORY | unnamed, 0o600);
   } catch {
-    return null; // missing, not writable, or a file system without such files
+    return null; // the folder is missing, not writable, or on a file system without unnamed files
   }
 }
 
 /**
  * Opens a file of another process for reading, by its path /proc/PID/fd/N. Returns a descriptor, which the caller
  * closes. Returns null if that process has ended or closed the file, or if N now belongs to a pipe, socket, device or
- * folder. N may also belong to another file, which the caller must detect. Throws other system errors, such as EACCES.
+ * folder. N may also belong to another file by now; the caller must detect that. Throws other system errors, such as
+ * EACCES.
  */
 export function openFileOfOtherProcess(path: string): number | null {
   let fd: number;
@@ -58,7 +59,7 @@ export function openFileOfOtherProcess(path: string): number | null {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENXIO" || code === "EISDIR") return null; // ENXIO: a socket
-    if (hasEnded(Number(path.split("/")[2]))) return null; // from then on its files belong to root
+    if (hasEnded(Number(path.split("/")[2]))) return null; // after its end, the files of the process belong to root
     throw error;
   }
   if (fstatSync(fd).isFile()) return fd;
@@ -73,7 +74,7 @@ function hasEnded(pid: number): boolean {
 
 /**
  * Makes a file with the body of a message, for the standard input of a command. Returns its descriptor, positioned at
- * the beginning, which the caller closes. Throws IO.
+ * the beginning; the caller closes it. Throws IO.
  */
 export function openMessageBodyFile(body: Uint8Array): number {
   try {

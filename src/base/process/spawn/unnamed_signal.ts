@@ -1,13 +1,13 @@
 /**
  * Detects under Deno 2.9 that a real-time signal ended a child. Deno has no name for such a signal. Instead of
- * reporting the end, it rejects an internal promise with "Invalid signal: 40", which would end baton.
+ * reporting the end, Deno rejects an internal promise with "Invalid signal: 40", and that error would end baton.
  */
 import process from "node:process";
 import { errorMessage } from "../../errors.ts";
 import { readProcess } from "../proc/process_table.ts";
 
 /**
- * Calls `listener` when a signal without a name ended the child `pid`. Returns the function that stops this. Does
+ * Calls `listener` when a signal without a name has ended the child `pid`. Returns the function that unsubscribes. Does
  * nothing under Bun.
  */
 export function onChildEndByUnnamedSignal(pid: number, listener: (signalNumber: number) => void): () => void {

@@ -3,7 +3,7 @@
  * ensures that all processes are dead before the server can grant the lock to another holder.
  */
 
-/** Why baton stops a command. `leftovers` means that the command has ended, but processes that it started have not. */
+/** Why baton stops a command. `leftovers`: the command has ended, but processes that it started have not. */
 export type StopReason = "lost" | "revoked" | "time_limit" | "leftovers";
 
 export interface ChildSituation {
@@ -12,13 +12,13 @@ export interface ChildSituation {
   readonly sessionTimeoutMs: number;
   /** True if no other process can wait for the lock. baton then gives up on processes that SIGKILL does not end. */
   readonly isLocal: boolean;
-  /** The time from the stop signal to SIGKILL. */
+  /** The time from the stop signal to SIGKILL, in milliseconds. */
   readonly killAfterMs: number;
   readonly grantedAtMs: number;
   readonly maxHoldMs: number | null;
   readonly freezeOnDoubt: boolean;
   readonly inDoubt: boolean;
-  /** When baton learned that the lock was lost, or that the guard kills the command. */
+  /** When baton learned that the lock was lost, or that the guard kills the command; null before that. */
   readonly goneAtMs: number | null;
   readonly revokedAtMs: number | null;
   readonly stop: { readonly reason: StopReason; readonly atMs: number } | null;
@@ -26,11 +26,13 @@ export interface ChildSituation {
 }
 
 export type ChildPlan =
-  /** `nextMs` is the time to decide again if no event comes before. */
+  /** `nextMs` is the time at which to decide again, if no event comes before. */
   | { readonly action: "run" | "freeze"; readonly nextMs: number }
   | { readonly action: "stop" | "kill" | "give_up"; readonly reason: StopReason };
 
-/** If the deadline passed while baton was suspended, the processes have this long to die after SIGKILL. */
+/**
+ * How long the processes have to die after SIGKILL, in milliseconds, if the deadline passed while baton was suspended.
+ */
 const killGraceMs = 1000;
 
 export function planChild(situation: ChildSituation): ChildPlan {
@@ -67,7 +69,7 @@ function stopTimes(situation: ChildSituation): [StopReason, number][] {
   return [
     ["revoked", situation.revokedAtMs ?? Infinity],
     ["time_limit", maxHoldMs === null ? Infinity : grantedAtMs + maxHoldMs],
-    // A frozen command cannot react to the signal, and must not be resumed while the lock is in doubt.
+    // A frozen command cannot react to the signal, and baton must not resume it while the lock is in doubt.
     ["lost", actionWhileHeld(situation) === "freeze" ? Infinity : situation.leaseEndMs - warningMs],
   ];
 }
@@ -77,8 +79,8 @@ function actionWhileHeld(situation: ChildSituation): "run" | "freeze" {
 }
 
 /**
- * Returns the time at which baton gives up on processes that it cannot stop. While baton holds the lease it never gives
- * up, because another process could then get the lock.
+ * Returns the time at which baton gives up on processes that it cannot stop. While baton holds the lease, it never
+ * gives up: another process could then get the lock.
  */
 function giveUpAtMs(situation: ChildSituation, killedAtMs: number): number {
   const { nowMs, isLocal, sessionTimeoutMs } = situation;
@@ -88,12 +90,10 @@ function giveUpAtMs(situation: ChildSituation, killedAtMs: number): number {
   return Math.max(limitMs, killedAtMs + killGraceMs);
 }
 
-/** The time after SIGKILL from which a living process counts as one that cannot be stopped. */
+/** The time after SIGKILL, in milliseconds, after which a living process counts as unstoppable. */
 const unstoppableMs = 1000;
 
-/**
- * Returns whether processes that still live count as ones that cannot be stopped. False after the loss of the lease.
- */
+/** Returns true if processes that are still alive count as unstoppable. Always false after the loss of the lease. */
 export function isChildUnstoppable(situation: ChildSituation): boolean {
   const { nowMs, killedAtMs, isLocal } = situation;
   return !isLocal && killedAtMs !== null && nowMs >= killedAtMs + unstoppableMs && nowMs < lockLossAtMs(situation);

@@ -1,6 +1,6 @@
 /**
- * Supervises a running command. At each event of the lease, the clock, the processes, the guard or a signal, it asks
- * child_plan.ts for a plan and executes that.
+ * Supervises a running command. At each event of the lease, the clock, the processes, the guard or a signal, asks
+ * child_plan.ts for a plan and executes it.
  */
 import { isLeaseRevoked, type Lease } from "../lease.ts";
 import { CleanupScope, onAbort } from "../../support/abort.ts";
@@ -24,16 +24,16 @@ import { processName } from "../proc/process_table.ts";
 export type SupervisionEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
   /**
-   * The command has ended by itself and has left these processes. baton stopped them, or let them continue
-   * (`leavesRunning`).
+   * The command has ended by itself, and processes that it started have not. baton stopped these processes, or let them
+   * continue (`leavesRunning`).
    */
   | { readonly kind: "leftovers_stopped" | "leftovers_left"; readonly processes: readonly NamedProcess[] }
   /**
-   * Processes of the command live on after SIGKILL, such as another user's. baton keeps the lease until they have
-   * ended.
+   * Processes of the command live on after SIGKILL, for example because they belong to another user. baton keeps the
+   * lease until they have ended.
    */
   | { readonly kind: "unstoppable"; readonly what: string }
-  /** No guard watches the command, so that nothing stops the command if baton is killed. */
+  /** No guard watches the command. If baton is killed now, nothing stops the command. */
   | { readonly kind: "guard_missing"; readonly why: string }
   | { readonly kind: "frozen" | "resumed" | "guard_kills" | "guard_replaced" };
 
@@ -47,7 +47,7 @@ export type SupervisedProcesses = Pick<CommandProcesses, keyof CommandProcesses>
 
 export interface ChildRunOptions {
   readonly lease: Lease;
-  /** The clock of the lease's `endMs()`. */
+  /** The clock on which the lease's `endMs()` is measured. */
   readonly clock: Clock;
   /** The guard, restricted to this command. */
   readonly guard: {
@@ -60,41 +60,47 @@ export interface ChildRunOptions {
   readonly ownGroup: boolean;
   readonly guardKills: AbortSignal;
   readonly grantedAtMs: number;
-  /** The time from the stop signal to SIGKILL. */
+  /** The time from the stop signal to SIGKILL, in milliseconds. */
   readonly killAfterMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly onDoubt: "ignore" | "freeze";
-  /** baton stops the command this long after the grant; null for no limit. */
+  /** The time after the grant at which baton stops the command, in milliseconds; null for no limit. */
   readonly maxHoldMs?: number | null;
-  /** True if processes that the command leaves continue after its end, without the protection of the lease. */
+  /** If true, processes that outlive the command may continue, without the protection of the lease. */
   readonly leavesRunning?: boolean;
   readonly onEvent?: (event: SupervisionEvent) => void;
 }
 
-/** The pause between checks of processes that must die. The system does not report the death of an orphan. */
+/**
+ * The pause between checks of processes that must die, in milliseconds. The system does not report the death of an
+ * orphan.
+ */
 const checkIntervalMs = 5;
 
-/** The longest pause between checks of processes that live on after SIGKILL. */
+/** The longest pause between checks of processes that live on after SIGKILL, in milliseconds. */
 const checkIntervalMsMax = 500;
 
-/** The pause between searches for orphans. No signal reports a new orphan. */
+/** The pause between searches for orphans, in milliseconds. No signal reports a new orphan. */
 const orphansEveryMs = 1000;
 
 /**
- * How long processes of a command may outlive it without being stopped. The other end of a pipe, for example, ends at
- * about the same time.
+ * How long processes of a command may outlive the command before baton stops them, in milliseconds. The program at the
+ * other end of a pipe, for example, ends at about the same time.
  */
 const leftoverGraceMs = 10;
 
-/** The pause between checks of processes that another command may own. baton also checks when another command ends. */
+/**
+ * The pause between checks of processes that may belong to another command, in milliseconds. baton also checks when
+ * another command ends.
+ */
 const undecidedCheckIntervalMs = 250;
 
-/** How long baton waits for the report of a guard that killed the processes before baton did. */
+/** If the guard killed the processes before baton did: how long baton waits for the guard's report, in milliseconds. */
 const guardReportMs = 2000;
 
 export class ChildRun {
   readonly #finished = Promise.withResolvers<SupervisedChildEnding>();
-  /** Resolves when no process of the command is alive, or when baton gives up waiting for that. */
+  /** Resolves when no process of the command is alive, or when baton stops waiting for that. */
   readonly finished = this.#finished.promise;
 
   readonly #options: ChildRunOptions;
@@ -107,7 +113,7 @@ export class ChildRun {
   #killedAtMs: number | null = null;
   #stop: ChildSituation["stop"] = null;
   #end: ChildExitStatus | null = null;
-  /** The command ended in time, before it was stopped or killed. */
+  /** True if the command ended in time, before it was stopped or killed. */
   #endedByItself = false;
   #endedAtMs = Infinity;
   /** The time at which the processes last got a stop signal, or a signal that baton forwarded. */
@@ -116,7 +122,7 @@ export class ChildRun {
   /** The orphans that the guard knows, and the time at which baton last searched for orphans. */
   #orphans = "";
   #orphansAtMs = -Infinity;
-  /** The processes that cannot be stopped, as last shown; empty for none. */
+  /** The description of processes that cannot be stopped, as last shown; empty if there are none. */
   #unstoppable = "";
   #aliveTooLate = false;
 
@@ -160,7 +166,7 @@ export class ChildRun {
   }
 
   #onSignal(signal: NodeJS.Signals, forwarded: boolean): void {
-    this.#act(); // SIGCONT may come after a long pause
+    this.#act(); // the SIGCONT may have come after a long pause
     if (this.#over || !forwarded || (signal === "SIGCONT" && this.#frozen)) return;
     this.#askedAtMs = this.#now();
     this.#options.processes.signalCommand(signal);
@@ -176,8 +182,7 @@ export class ChildRun {
     if (this.#over) return;
     const lossMs = lockLossAtMs(this.#situation(nowMs));
     this.#endedByItself = this.#stop === null && this.#killedAtMs === null && nowMs < lossMs;
-    // The command may have started further processes after a stop signal. They get the signal now. In other cases the
-    // plan decides.
+    // Processes that the command started after the stop signal get that signal now. In other cases the plan decides.
     if (this.#stop !== null && nowMs < lossMs && processes.alive().length > 0) this.#sendStop(this.#stop.reason, nowMs);
     this.#act();
   }
@@ -211,7 +216,7 @@ export class ChildRun {
     if (this.#end !== null || nowMs > lastMs) {
       const { processes } = this.#options;
       if (nowMs >= lockLossAtMs(situation)) processes.claimUndecided();
-      const alive = processes.alive(); // slow where processes start and end often
+      const alive = processes.alive(); // this is slow if processes start and end often
       const isUndecided = alive.length === 0 && processes.isUndecided();
       if (alive.length > 0 && nowMs > lastMs) this.#aliveTooLate = true;
       if (alive.length === 0 && !isUndecided && this.#end !== null) return this.#conclude(this.#now() <= lastMs);
@@ -241,8 +246,8 @@ export class ChildRun {
   }
 
   /**
-   * Reports orphans to the guard. If this process dies, the guard cannot find those without a mark, such as a sudo, by
-   * itself.
+   * Reports orphans to the guard. If this process dies, the guard cannot find orphans without a mark, such as a sudo,
+   * by itself.
    */
   #reportOrphans(): void {
     const orphans = this.#options.processes.reapOrphans();
@@ -269,7 +274,7 @@ export class ChildRun {
     this.#act();
   }
 
-  /** Stops or leaves the living processes of a command that has ended by itself. */
+  /** Stops the living processes of a command that has ended by itself, or lets them continue. */
   #endLeftovers(alive: readonly number[], nowMs: number): void {
     this.#leftovers = alive.map((pid) => ({ pid, name: processName(pid) }));
     if (this.#options.leavesRunning !== true) return this.#stopAndAct("leftovers", nowMs);
@@ -281,11 +286,13 @@ export class ChildRun {
     if (reason !== "leftovers") this.#options.processes.claimUndecided();
     this.#options.onEvent?.({ kind: "stopping", reason });
     this.#stop ??= { reason, atMs: nowMs };
-    // The signal ends the shell of a line immediately, but the program in the line got it too and may need time to end.
+    // The shell of a line ends immediately after the signal. The program in the line got the signal too, and may need
+    // time to end.
     const isRepeated = this.#end !== null && nowMs < this.#askedAtMs + this.#options.killAfterMs;
     this.#askedAtMs = nowMs;
     this.#options.processes.signalAll(this.#options.stopSignal, { isRepeated });
-    // A stopped process reacts to no other signal, so it is resumed. A process frozen because of doubt stays frozen.
+    // A stopped process reacts to no other signal, so baton resumes it. A process that is frozen because the lock is in
+    // doubt stays frozen.
     if (!this.#frozen) this.#options.processes.signalAll("SIGCONT");
   }
 

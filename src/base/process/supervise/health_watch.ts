@@ -1,6 +1,6 @@
 /**
  * Runs a line of shell at intervals to check whether a command is healthy. Each check has a time limit, and all its
- * processes are dead before the next check. Only failures in a row count.
+ * processes are dead before the next check. Only several failures in a row count.
  */
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -14,8 +14,8 @@ import { hookShellCommand } from "../spawn/shell_start.ts";
 import { childEnvironment, spawnChild } from "../spawn/spawn_child.ts";
 
 /**
- * Checks once. Resolves with null for a success, otherwise with the failure as the end of a sentence. Ends soon after
- * `signal` aborts.
+ * Makes one check. Resolves with null for a success, otherwise with the description of the failure as the end of a
+ * sentence. Ends soon after `signal` aborts.
  */
 export type HealthCheck = (signal: AbortSignal) => Promise<string | null>;
 
@@ -25,15 +25,18 @@ export interface HealthWatchOptions {
   /** The number of failures in a row after which the watch ends. */
   readonly failuresMax: number;
   readonly clock: Clock;
-  /** Ends the watch and a running check. */
+  /** Aborts to end the watch and a running check. */
   readonly signal: AbortSignal;
-  /** Returns whether the command is frozen. A frozen command cannot respond, so checks do not count. */
+  /** Returns true if the command is frozen. A frozen command cannot respond, so the results of checks do not count. */
   readonly isFrozen: () => boolean;
   readonly check: HealthCheck;
   readonly onFailure: (failure: string, inARow: number) => void;
 }
 
-/** Resolves with the last failure after `failuresMax` in a row, or with null when the signal ends the watch. */
+/**
+ * Watches the health of a command. Resolves with the last failure after `failuresMax` failures in a row, or with null
+ * when the signal ends the watch.
+ */
 export async function watchCommandHealth(options: HealthWatchOptions): Promise<string | null> {
   const { clock, signal, intervalMs, failuresMax } = options;
   for (let failures = 0; !signal.aborted;) {
@@ -57,13 +60,19 @@ async function checkOnce({ clock, signal, timeoutMs, check }: HealthWatchOptions
 
 export interface ShellCheckOptions {
   readonly line: string;
-  /** The command's environment with its mark, so that baton ends the check's processes together with the command's. */
+  /**
+   * The command's environment, including its mark, so that baton ends the check's processes together with the
+   * command's.
+   */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
 }
 
 const checkIntervalMs = 5;
-/** How long a check waits for its killed processes. The end of the command waits for those that live longer. */
+/**
+ * How long a check waits for its killed processes, in milliseconds. If some live longer, the end of the command waits
+ * for them.
+ */
 const killMsMax = 1000;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * The lease note is a file without a name, in memory, that tells the command's processes how long the lock is held. It
- * belongs to baton's process and vanishes with it. `baton check` reads the note through /proc. Linux only.
+ * The lease note is a file without a name, in memory, that tells the command's processes how long the lock is held. The
+ * file belongs to baton's process and disappears with it. `baton check` reads the note through /proc. Linux only.
  */
 import { closeSync, readSync, writeSync } from "node:fs";
 import process from "node:process";
@@ -22,7 +22,8 @@ export class LeaseNoteFile implements Disposable {
   }
 
   /**
-   * Opens a note. Returns null if no such file or no shared clock is available; the command must then ask the server.
+   * Opens a note. Returns null if the system has no such files or no shared clock; the command must then ask the
+   * server.
    */
   static open(
     lease: Lease,
@@ -39,7 +40,7 @@ export class LeaseNoteFile implements Disposable {
   }
 
   /**
-   * Writes the new end of the lease. If that fails, the note keeps the previous end, which is earlier and therefore
+   * Writes the new end of the lease. If writing fails, the note keeps the previous end, which is earlier and therefore
    * safe.
    */
   #renew(bytes: Uint8Array): void {
@@ -51,10 +52,10 @@ export class LeaseNoteFile implements Disposable {
   }
 }
 
-/** Returns the note as bytes: Deno would write a string at the file's current position. */
+/** Returns the note as bytes, because Deno would write a string at the file's current position. */
 function noteOf(lease: Lease, clock: Clock, libc: Libc): Uint8Array {
   clock.noticeSuspend();
-  // Reads the boot clock first: a pause before the other reading makes the end earlier, which is safe.
+  // Reads the boot clock before the other clock: a pause between the two makes the end earlier, which is safe.
   const endMs = libc.bootTimeMs() + lease.endMs() - clock.now();
   return new TextEncoder().encode(formatNote(lease.holderId, endMs));
 }
@@ -64,12 +65,12 @@ function formatNote(holderId: string, endMs: number): string {
   return `baton-lease ${holderId} ${String(Math.floor(endMs)).padStart(20)}\n`;
 }
 
-/** More than the length of a note, in bytes. Another process's file may have any length. */
+/** A limit in bytes that is greater than the length of a note. The file of another process may have any length. */
 const noteBytesMax = 256;
 
 /**
  * Returns the end of the lease of `holderId`, in milliseconds on the boot clock. Returns null if the file no longer
- * exists or belongs to another process, which means that the lock is lost. Throws other system errors, such as EACCES.
+ * exists or belongs to another process; both mean that the lock is lost. Throws other system errors, such as EACCES.
  */
 export function readLeaseNote(path: string, holderId: string): number | null {
   const fd = openFileOfOtherProcess(path);

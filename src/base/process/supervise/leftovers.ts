@@ -5,8 +5,8 @@ import { countWithNoun, printable } from "../../support/text.ts";
 const listedProcessesMax = 5;
 
 /**
- * Returns the message about processes that outlived a command; null for other events. `noun` names what left them, such
- * as `command`.
+ * Returns the message about processes that outlived a command; null for other events. `noun` says what started the
+ * processes, such as `command`.
  */
 export function leftoverProcessesMessage(event: SupervisionEvent, noun: string): string | null {
   if (event.kind !== "leftovers_stopped" && event.kind !== "leftovers_left") return null;
@@ -22,7 +22,7 @@ export function leftoverProcessesMessage(event: SupervisionEvent, noun: string):
   return `the lock ends with the ${noun}; ${count} that it left running ${verb} without the lock ${list}`;
 }
 
-/** Returns the message about processes that SIGKILL does not end. `what` describes them. */
+/** Returns the message about processes that SIGKILL does not end. `what` describes these processes. */
 export function unstoppableProcessesMessage(what: string, noun: string): string {
-  return `the ${noun} ${printable(what)}; the lock is kept until that has ended; baton break --force gives it away`;
+  return `the ${noun} ${printable(what)}; the lock is kept until they have ended; baton break --force releases it now`;
 }

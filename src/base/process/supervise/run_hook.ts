@@ -1,6 +1,6 @@
 /**
  * Runs a hook: a line of shell at the beginning or the end of a leadership, with a time limit. All its processes are
- * dead when it is over. The leadership's guard watches it, and continues afterwards.
+ * dead when it is over. The leadership's guard also watches the hook, and continues afterwards.
  */
 import { formatDuration } from "../../support/duration.ts";
 import { type ChildOutcome, describeChildFailure } from "../spawn/child_outcome.ts";
@@ -12,11 +12,14 @@ export interface LeadershipHookOptions
   extends Pick<SuperviseOptions, "env" | "clock" | "signals" | "guard" | "killAfterMs" | "stopSignal" | "signal"> {
   readonly line: string;
   readonly timeoutMs: number;
-  /** The hook ends before this lease ends. Without a lease, only the timeout limits the hook. */
+  /** The hook ends before this lease ends. If there is no lease, only the timeout limits the hook. */
   readonly lease?: SuperviseOptions["lease"];
 }
 
-/** The longest time from the stop signal to SIGKILL for a hook; a shorter --kill-after applies. */
+/**
+ * The longest time from the stop signal to SIGKILL for a hook, in milliseconds. If --kill-after is shorter, that
+ * applies.
+ */
 const killAfterMsMax = 1000;
 
 export async function runLeadershipHook(options: LeadershipHookOptions): Promise<ChildOutcome> {
@@ -39,7 +42,7 @@ export async function runLeadershipHook(options: LeadershipHookOptions): Promise
   return outcome;
 }
 
-/** Returns a failure as the end of a sentence; null for a success. */
+/** Returns the description of a failure as the end of a sentence; null for a success. */
 export function describeHookFailure(outcome: ChildOutcome, timeoutMs: number): string | null {
   switch (outcome.kind) {
     case "time_limit":

@@ -1,6 +1,6 @@
 /**
- * Handles the signals that baton receives. Some are forwarded to the command, others ask baton to stop. A signal
- * without a listener keeps its default action.
+ * Handles the signals that baton receives. baton forwards some signals to the command; others ask baton to stop. A
+ * signal without a listener keeps its default action.
  */
 import { constants } from "node:os";
 import process from "node:process";
@@ -10,13 +10,16 @@ export interface SignalSource {
   /** True if SIGHUP was ignored when baton started, as under nohup. */
   readonly hangUpIgnored: boolean;
   /**
-   * Calls `listener` when one of the signals arrives, instead of the default action. Returns the function that restores
-   * the default action.
+   * Calls `listener` when one of the signals arrives; the default action does not happen. Returns the function that
+   * restores the default action.
    */
   listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void;
 }
 
-/** Returns the signals of this process, except those that were ignored when it started, as under nohup. */
+/**
+ * Returns the source of the signals of this process. Omits signals that were ignored when the process started, as under
+ * nohup.
+ */
 export function ownSignalSource(): SignalSource {
   return {
     hangUpIgnored: isSignalIgnoredAtStart("SIGHUP"),
@@ -38,13 +41,14 @@ interface CommandSignal {
 
 const sentOn: readonly NodeJS.Signals[] = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT"];
 
-/** The terminal sends these to every process of the foreground group, including the command. */
+/** Signals that the terminal sends to every process of the foreground group, including the command. */
 const fromTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGWINCH"];
 
 /**
- * Returns the signals that baton catches while a command runs, and whether it forwards each. SIGTSTP keeps its default
- * action in the foreground, where the shell waits for baton itself to stop. A command in a group of its own gets
- * SIGTSTP forwarded. Linux does not stop such an orphaned process group, unless the command catches the signal.
+ * Returns the signals that baton catches while a command runs, and whether baton forwards each of them. In the
+ * foreground, SIGTSTP keeps its default action, because the shell waits for baton itself to stop. To a command in a
+ * group of its own, baton forwards SIGTSTP. Linux does not stop such an orphaned process group, unless the command
+ * catches the signal.
  */
 export function signalsWhileCommandRuns(ownGroup: boolean): CommandSignal[] {
   const terminal: readonly NodeJS.Signals[] = ownGroup ? [...fromTerminal, "SIGTSTP"] : fromTerminal;
@@ -58,7 +62,7 @@ export const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1",
 
 /**
  * Thrown when a signal ends a call, so that all code closes what it has open. The main program then calls
- * `endProcessBySignal`, so that the parent process sees the signal.
+ * `endProcessBySignal`: the parent process thus sees that a signal ended this process.
  */
 export class StoppedBySignal extends Error {
   readonly signal: NodeJS.Signals;
@@ -76,7 +80,10 @@ export class StoppedBySignal extends Error {
   }
 }
 
-/** Listens for a request to stop while it exists. `TwoStageStopListener` also distinguishes a second request. */
+/**
+ * Listens for a request to stop, as long as this object exists. `TwoStageStopListener` also distinguishes a second
+ * request.
+ */
 export class StopRequestListener implements Disposable {
   readonly #controller = new AbortController();
   readonly #stopListening: () => void;
@@ -97,8 +104,8 @@ export class StopRequestListener implements Disposable {
 }
 
 /**
- * Ends this process by the default action of the signal, without a core dump. With `isTyped`, the process group gets
- * the signal, as from a terminal. Does not return.
+ * Ends this process by the default action of the signal, without a core dump. If `isTyped` is true, the whole process
+ * group gets the signal, as from a terminal. Does not return.
  */
 export async function endProcessBySignal(signal: NodeJS.Signals, { isTyped = false } = {}): Promise<never> {
   const code = 128 + constants.signals[signal];
@@ -108,7 +115,7 @@ export async function endProcessBySignal(signal: NodeJS.Signals, { isTyped = fal
   process.on(signal, () => {});
   process.removeAllListeners(signal);
   process.kill(isTyped ? 0 : process.pid, signal);
-  // The signal arrives now or a moment later, unless it is blocked.
+  // The signal arrives now or a moment later, unless the process blocks the signal.
   await new Promise((resolve) => setTimeout(resolve, 1000));
   process.exit(code);
 }

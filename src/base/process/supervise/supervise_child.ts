@@ -1,7 +1,7 @@
 /**
  * Runs a command under a lease, and ensures that its processes are dead before the server can grant the lock to another
- * holder. Does not release the lease. A single command owns all orphans that baton adopts; commands that run at the
- * same time share a table (job_table.ts).
+ * holder. Does not release the lease. If this process runs only one command, all orphans that baton adopts belong to
+ * that command; commands that run at the same time share a table (job_table.ts).
  */
 import { fstatSync } from "node:fs";
 import process from "node:process";
@@ -42,37 +42,38 @@ export interface SuperviseOptions extends
   Pick<CommandPrepareOptions, "descriptors" | "signal" | "readsNothing" | "isRead" | "input" | "cwd"> {
   readonly command: readonly string[];
   /**
-   * Variables added to the environment of this process; undefined unsets a variable. The lease's holder ID is appended
+   * Variables to add to the environment of this process; undefined unsets a variable. The lease's holder ID is appended
    * to the mark.
    */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly guard: CommandGuard;
   /** The time of the grant on `clock`; by default the time of the call. */
   readonly grantedAtMs?: number;
-  /** The least time from the grant to the outcome while the lease is held. */
+  /** The shortest time from the grant to the outcome, in milliseconds, while the lease is held. */
   readonly minHoldMs?: number | null;
   /**
-   * True to run the command in baton's own process group, which has the terminal. "auto" means: if stdin is a terminal.
+   * If true, the command runs in baton's own process group, which has the terminal. "auto" means: if stdin is a
+   * terminal.
    */
   readonly foreground: boolean | "auto";
   /**
    * Called when the command has started. `ended` resolves when the command's own process has ended; processes that it
-   * left may still run.
+   * started may still run.
    */
   readonly onStarted?: (child: StartedProcess) => void;
   /**
-   * The table of the commands that this process supervises at the same time. They share the guard, which the caller
-   * ends.
+   * The table of the commands that this process supervises at the same time. These commands share the guard, and the
+   * caller ends it.
    */
   readonly beside?: JobTable;
   /**
-   * True if the guard keeps watching after the command's end. The caller must then make it forget the command, and end
-   * it.
+   * If true, the guard keeps watching after the command's end. The caller must then make the guard forget the command,
+   * and must end the guard.
    */
   readonly keepsGuard?: boolean;
 }
 
-/** The longest that a guard may take to start; usually it takes a few. */
+/** The longest time that a guard may take to start, in milliseconds; a start usually takes a few milliseconds. */
 const guardStartMsMax = 10_000;
 
 /** Prepares and runs a command in one call; see `PreparedChild.run`. */
@@ -83,17 +84,17 @@ export function superviseChild(options: SuperviseOptions): Promise<ChildOutcome>
 interface PreparedStart {
   readonly libc: Libc | null;
   readonly child: PreparedCommandStart;
-  /** Why the command cannot be started; null if it can. */
+  /** The reason why the command cannot be started; null if it can. */
   readonly obstacle: SupervisedChildEnding | null;
 }
 
 /**
  * A command that is prepared before it has to run, so that it then starts immediately. Its file is found, and the guard
- * already watches for it.
+ * is already watching.
  */
 export class PreparedChild {
   readonly #options: SuperviseOptions;
-  /** The mark of the command's processes. A nested call finds there that the lock is already held. */
+  /** The mark of the command's processes. It tells a nested call of baton that the lock is already held. */
   readonly #cookie: string;
   readonly #job: JobTableEntry | undefined;
   readonly #guardKills = new AbortController();
@@ -107,7 +108,7 @@ export class PreparedChild {
     this.#job = options.beside?.addJob(this.#cookie);
     this.#grantedAtMs = options.grantedAtMs ?? options.clock.now();
     this.#preparing = this.#prepare();
-    this.#preparing.catch(() => {}); // `run` rejects
+    this.#preparing.catch(() => {}); // `run` reports the error
   }
 
   drop(): void {
@@ -115,8 +116,8 @@ export class PreparedChild {
   }
 
   /**
-   * Runs the command; call it once. Resolves when the lease may be released, except after a breach (see
-   * `SupervisedChildEnding`). Rejects only because of a bug.
+   * Runs the command; may be called only one time. Resolves when the lease may be released; after a breach, the lease
+   * must not be released (see `SupervisedChildEnding`). Rejects only because of a bug.
    */
   async run(): Promise<ChildOutcome> {
     const { clock, guard, beside, signal } = this.#options;
@@ -156,7 +157,7 @@ export class PreparedChild {
       ownGroup,
       guardKills: this.#guardKills.signal,
     });
-    // The request to stop may have come after the start of the process and before ChildRun listened to signals.
+    // The request to stop may have arrived after the start of the process, but before ChildRun listened to signals.
     if (signal?.aborted) processes.signalCommand(signalOf(signal.reason, this.#options.stopSignal));
     const ending = await run.finished;
     if (ending.kind === "exited" || ending.kind === "signaled") {
@@ -207,11 +208,11 @@ export function reportEndToGuard(
     readonly keepsGuard?: boolean | undefined;
   },
 ): void {
-  // The guard may not find all survivors of a breach. It must therefore keep the session while they live.
+  // After a breach, the guard may not find all surviving processes. It must therefore keep the session while they live.
   if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) return guard.leave(cookie);
   // A guard that replaces a killed one must not watch a job whose lease is about to be released.
   if (isBesideOthers || !keepsGuard) guard.forget(cookie);
-  // Deferred, because the caller sends the release in this turn, and the next holder waits for that.
+  // Does this in a later turn: the caller sends the release in this turn, and the next holder waits for that release.
   if (!isBesideOthers && !keepsGuard) setImmediate(() => guard.end());
 }
 
@@ -220,15 +221,15 @@ function startOptions(options: SuperviseOptions, cookie: string): CommandPrepare
   return {
     ...options,
     env: childEnvironment({ ...options.env, ...jobCookieEnvironment(cookie, outer) }),
-    // A command that SIGHUP is to stop must not ignore SIGHUP.
+    // If SIGHUP is the stop signal, the command must not ignore SIGHUP.
     stopSignal: options.stopSignal,
     hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
   };
 }
 
 /**
- * Lets the guard watch the command, or the `child` if it already runs. Resolves with null if the command may start or
- * continue, otherwise with the reason against it. Aborts `guardKills` when the guard kills the command.
+ * Lets the guard watch the command, or `child` if it already runs. Resolves with null if the command may start or
+ * continue, otherwise with the reason why not. Aborts `guardKills` when the guard kills the command.
  */
 export async function letGuardWatchCommand(
   options: Pick<SuperviseOptions, "lease" | "clock" | "guard" | "signal" | "onEvent">,
@@ -269,7 +270,9 @@ export async function letGuardWatchCommand(
   return obstacleNow(options, guardKills.signal);
 }
 
-/** Returns why the command must not start now; null if it may. No await may come between this check and the start. */
+/**
+ * Returns why the command must not start now; null if it may start. No await may come between this check and the start.
+ */
 function obstacleNow(
   { lease, clock, signal }: Pick<SuperviseOptions, "lease" | "clock" | "signal">,
   guardKills: AbortSignal,
@@ -292,8 +295,8 @@ function startFailedEnding(error: unknown): SupervisedChildEnding {
 }
 
 /**
- * Returns whether the command stays in baton's process group, which has the terminal. With "auto" it does if stdin is a
- * terminal, because a new session would take /dev/tty from ssh and sudo.
+ * Returns true if the command stays in baton's process group, which has the terminal. "auto" means: if stdin is a
+ * terminal, because a new session would take /dev/tty away from ssh and sudo.
  */
 export function runsCommandInForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
   if (wanted !== "auto") return wanted;
@@ -305,8 +308,8 @@ export function runsCommandInForeground(wanted: boolean | "auto", libc: Libc | n
 }
 
 /**
- * Waits until `minHoldMs` after the grant, or until the lease is lost or a signal asks baton to stop. The wait prevents
- * a second host with another clock from running the same cron job again.
+ * Waits until `minHoldMs` after the grant, or until the lease is lost or a signal asks baton to stop. Without this
+ * wait, a second host whose clock is behind could run the same cron job again.
  */
 async function waitMinHold(
   { lease, clock, signals, minHoldMs }: Pick<SuperviseOptions, "lease" | "clock" | "signals" | "minHoldMs">,

@@ -1,18 +1,19 @@
 /**
- * Listens for two requests to stop. At the first request, running work is finished; at the second, it ends immediately.
+ * Listens for two requests to stop. After the first request, running work is finished; after the second, it is ended
+ * immediately.
  */
 import { type Clock, systemClock } from "../../support/clock.ts";
 import type { Log } from "../../support/log.ts";
 import { ownSignalSource, type SignalSource, StoppedBySignal, stopSignals } from "./signal_source.ts";
 
 /**
- * How long the same signal counts as part of the first request: timeout(1) and some supervisors signal the process and
- * then its whole group. A user who asks twice is slower.
+ * How long the same signal counts as part of the first request, in milliseconds. timeout(1) and some supervisors signal
+ * the process and then its whole group; a user who asks twice is slower.
  */
 const echoMs = 200;
 
 interface TwoStageStopOptions {
-  /** The signals of this process by default. */
+  /** Where the signals come from; by default, the signals of this process. */
   readonly source?: SignalSource;
   readonly clock?: Clock;
   readonly signals?: readonly NodeJS.Signals[];
@@ -21,7 +22,7 @@ interface TwoStageStopOptions {
   readonly onSecond?: (signal: NodeJS.Signals) => void;
 }
 
-/** Listens while it exists. Both signals abort with a StoppedBySignal. */
+/** Listens for two stop signals, as long as this object exists. Its abort signals abort with a StoppedBySignal. */
 export class TwoStageStopListener implements Disposable {
   readonly #finish = new AbortController();
   readonly #now = new AbortController();
@@ -52,7 +53,9 @@ export class TwoStageStopListener implements Disposable {
   }
 }
 
-/** Returns the `onFirst` of a service, which logs `what`: what the service does until a second request. */
+/**
+ * Returns an `onFirst` function for a service. The function logs `what`: what the service does until a second request.
+ */
 export function stopRequestLogger(log: Log, what: string): (signal: NodeJS.Signals) => void {
   return (signal) => log("info", "stopping", `${signal}: ${what}`, { signal });
 }

@@ -271,7 +271,7 @@ test("a stream waits for a client that reads slowly, and gives up on one that do
     return isStill;
   });
   await clock.advance(5000);
-  expect(await result.promise).toBe("the client reads too slowly: it has taken nothing for 5 s");
+  expect(await result.promise).toBe("the client reads too slowly: it has read nothing for 5 s");
   client.socket.destroy();
 });
 

@@ -41,7 +41,7 @@ describe("a database", () => {
     [{ autovacuum: "off" }, /^refused: autovacuum is off/],
     [{ server_version_num: "120022" }, /^refused: PostgreSQL 12 is too old: 13 or newer is needed/],
     [{ data_checksums: "off" }, /^warning: data_checksums is off/],
-    [{ synchronous_standby_names: "" }, /^warning: replication is asynchronous: a fail-over may lose/],
+    [{ synchronous_standby_names: "" }, /^warning: replication is asynchronous: a failover may lose/],
     [{ synchronous_commit: "remote_write" }, /^warning: synchronous_commit is remote_write/],
   ])("with %j is judged", (changed, sentence) => expect(judged(factsOf(changed))[0]).toMatch(sentence));
 
@@ -55,7 +55,7 @@ describe("a database", () => {
   test("that hides its settings or standbys is judged by what it shows", () => {
     const hidden = { ...factsOf({}, null), settings: {} };
     expect(judged(hidden)).toEqual([
-      "warning: replication is asynchronous: a fail-over may lose acknowledged messages; set synchronous_standby_names",
+      "warning: replication is asynchronous: a failover may lose acknowledged messages; set synchronous_standby_names",
       "warning: the state of the standbys cannot be read: GRANT pg_read_all_stats to the role of baton",
     ]);
   });

@@ -133,7 +133,7 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       in: "child_run:ChildRun.#act",
-      from: "      const alive = processes.alive(); // slow where processes start and end often\n",
+      from: "      const alive = processes.alive(); // this is slow if processes start and end often\n",
       to: "      const alive: readonly number[] = [];\n",
     }],
     kinds: ["process outlived its lock"],

@@ -208,8 +208,8 @@ test("a command without a guard is reported once, and another guard is started a
   const { guard, all, watch, clock, said, replaced, lose, told } = guards();
   await watch("a");
   for (let kills = 1; kills <= 6; kills++) await lose();
-  const missing = "Cannot keep a guard process running: it has ended 6 times";
-  expect(said).toEqual([`${missing}; if baton is killed now, its commands run on`]);
+  const missing = "Cannot keep a guard process running: it has died 6 times";
+  expect(said).toEqual([`${missing}; if baton is killed now, its commands keep running`]);
   expect(replaced).toEqual([...Array.from({ length: 5 }, () => null), missing]);
   expect(all).toHaveLength(6);
   await clock.advance(1000);
@@ -291,7 +291,7 @@ test("a guard that does not start is said, too, and one that starts late watches
   await clock.advance(3000);
   expect([all.length, said]).toEqual([2, []]);
   await clock.advance(2000);
-  const rest = "if baton is killed now, its commands run on";
+  const rest = "if baton is killed now, its commands keep running";
   expect(said).toEqual([`The guard does not start; ${rest}`]);
   all[1]?.say("ready");
   expect(said.at(-1)).toBe("a guard watches the running commands again");
