@@ -251,7 +251,7 @@ export class PrimaryConnection {
   async #failure(error: unknown, name: string): Promise<StatementError> {
     const sqlState = error instanceof pg.DatabaseError ? error.code ?? null : null;
     if (sqlState === null) {
-      // Without an SQLSTATE, either the connection is lost, or pg has refused the values before sending them.
+      // A missing SQLSTATE means that the connection is lost, or that pg refused the values before sending them.
       this.#destroy();
       return this.#lostError("unknown", error);
     }

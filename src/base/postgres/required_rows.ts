@@ -44,5 +44,4 @@ export function findMissingRowsMessage(message: string): string | null {
 }
 
 /** Advice for the operator of a database that changes fewer rows than baton needs. */
-export const missingRowsHint =
-  "a trigger or a rule of the database suppresses changes that baton needs; remove it";
+export const missingRowsHint = "a trigger or a rule of the database suppresses changes that baton needs; remove it";

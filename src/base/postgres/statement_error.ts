@@ -8,7 +8,7 @@ import type { DatabaseAddress } from "./database_address.ts";
 import { printable } from "../support/text.ts";
 
 /**
- * What a failed statement has done. `not_sent`: the statement did not reach the database. `rolled_back`: the database
+ * The effect of a failed statement. `not_sent`: the statement did not reach the database. `rolled_back`: the database
  * refused the statement and changed nothing. `unknown`: the database may have executed the statement, or may execute it
  * later, because the connection was lost or the commit did not wait for its standby.
  */

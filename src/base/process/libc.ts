@@ -110,10 +110,7 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
   let isSubreaper = false;
   let isRestored = false;
   return {
-    /**
-     * Makes this process the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER). Returns false if the system
-     * cannot do that.
-     */
+    /** Lets this process adopt orphaned descendants (PR_SET_CHILD_SUBREAPER); false if the system cannot do that. */
     becomeSubreaper: (): boolean =>
       isSubreaper ||= linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
     /** Sets the process name for ps and pkill, at most 15 bytes, on Linux only. */
@@ -124,10 +121,7 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
     /** Reaps the child if it has ended, without waiting. Returns true if the child was reaped. */
     reap: (pid: number): boolean => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
     ignoreSignal: (number: number): void => void call.signal(number, SIG_IGN),
-    /**
-     * Restores the default action of SIGCHLD if this process was started with SIGCHLD ignored. While SIGCHLD is
-     * ignored, the kernel keeps no exit status of children.
-     */
+    /** Stops ignoring SIGCHLD, because the kernel keeps no exit status of children while SIGCHLD is ignored. */
     restoreChildSignal(): void {
       if (isRestored) return;
       isRestored = true;
@@ -144,23 +138,14 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
     waitReadable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLIN, timeoutMs),
     /** Waits until `fd` accepts PIPE_BUF bytes or has no reader, but at most `timeoutMs`. Blocks the whole thread. */
     waitWritable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLOUT, timeoutMs),
-    /**
-     * Makes a pipe; writes the descriptors of its read end and its write end into `ends`. Returns false after an error.
-     * pipe(2).
-     */
+    /** Makes a pipe, and writes its read end and its write end into `ends`. False after an error. pipe(2). */
     openPipe: (ends: Uint8Array): boolean => Number(call.pipe(ends)) === 0,
     /** Sleeps. Blocks the whole thread. */
     sleep: (milliseconds: number): void => void call.poll(none, 0n, wholeMs(milliseconds)),
-    /**
-     * Reads bytes into `into`. Returns the number of bytes read: 0 at the end of the file, -1 after an error. Blocks
-     * the thread.
-     */
+    /** Reads bytes into `into`. Returns their number: 0 at the end of the file, -1 after an error. Blocks. */
     read: (fd: number, into: Uint8Array): number => Number(call.read(fd, into, BigInt(into.length))),
     write: (fd: number, bytes: Uint8Array): void => void call.write(fd, bytes, BigInt(bytes.length)),
-    /**
-     * Sends bytes to a socket without waiting. Returns the number of bytes that the socket took; -1 if the socket is
-     * full or failed.
-     */
+    /** Sends to a socket without waiting. Returns the number of bytes that it took; -1 if it is full or failed. */
     sendNow: (fd: number, bytes: Uint8Array): number =>
       Number(call.send(fd, bytes, BigInt(bytes.length), MSG_DONTWAIT)),
     close: (fd: number): void => void call.close(fd),
@@ -169,10 +154,7 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
     lockFile: (fd: number): boolean => Number(call.flock(fd, LOCK_EX | LOCK_NB)) === 0,
     /** Returns another descriptor of the same open file, for children; -1 after an error. dup(2). */
     duplicate: (fd: number): number => Number(call.dup(fd)),
-    /**
-     * Returns the pid of the parent. If the parent has died, returns the pid of the process that adopted this process.
-     * getppid(2).
-     */
+    /** Returns the parent's pid; after its death, the pid of the process that adopted this one. getppid(2). */
     parentPid: (): number => Number(call.getppid()),
   };
 }

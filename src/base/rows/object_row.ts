@@ -62,7 +62,7 @@ export interface CoordinationObjectDetails {
   readonly name: string;
   readonly path: string;
   /**
-   * For a lock, the number of permits; null until the first request for a permit. For a barrier, the number of members
+   * The number of permits of a lock; null until the first request for a permit. For a barrier, the number of members
    * that it needs; null if no process waits.
    */
   readonly limit: number | null;

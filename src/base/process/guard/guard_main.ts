@@ -85,7 +85,7 @@ export interface GuardKeptSession {
   leave(): void;
 }
 
-/** What the guard can do with baton's session. `handle` is the handle of `GuardedSession`. */
+/** Actions of the guard on baton's session. `handle` is the handle of `GuardedSession`. */
 export interface GuardSessionActions {
   end(handle: string): Promise<unknown>;
   keep(handle: string): Promise<GuardKeptSession>;

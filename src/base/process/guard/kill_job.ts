@@ -24,10 +24,7 @@ import type { GuardedChild, GuardedJob } from "./guard_state.ts";
  */
 const unknownChildMs = 1000;
 
-/**
- * After this time, in milliseconds, JobKiller gives up on a process that it cannot kill, because the process waits in
- * the kernel or belongs to another user.
- */
+/** The time in milliseconds after which JobKiller gives up: the process waits in the kernel or is another user's. */
 const killMsMax = 10_000;
 
 export interface JobKillResult {

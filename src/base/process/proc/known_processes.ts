@@ -174,7 +174,7 @@ const cacheMsMax = 1000;
 const startsPerMsMax = 32;
 
 /**
- * What a scan finds out about a process. `ended`: it had ended before it was read. `undetermined`: it is alive, and may
+ * The result of a scan for one process. `ended`: it had ended before it was read. `undetermined`: it is alive, and may
  * become one of the job's processes.
  */
 type MarkedKind = "marked" | "other" | "unreadable" | "ended" | "undetermined" | "unknown";
@@ -252,7 +252,7 @@ function kindOf(pid: number, { cookie, group, isScript, sinceTicks }: JobMarks):
   if (row.group === group) return "marked";
   if (row.isKernelThread) return "other";
   if (environ === null) return "unreadable";
-  // During execve, the environment of the new program does not exist yet.
+  // The environment of the new program does not exist yet during execve.
   if (environ === "" && !row.hasEnvironment) {
     return row.isEnding || row.startTicks < sinceTicks ? "undetermined" : "unknown";
   }

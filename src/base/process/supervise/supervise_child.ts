@@ -51,10 +51,7 @@ export interface SuperviseOptions extends
   readonly grantedAtMs?: number;
   /** The shortest time from the grant to the outcome, in milliseconds, while the lease is held. */
   readonly minHoldMs?: number | null;
-  /**
-   * If true, the command runs in baton's own process group, which has the terminal. "auto" means: if stdin is a
-   * terminal.
-   */
+  /** If true, the command runs in baton's own process group, which has the terminal. "auto": if stdin is a terminal. */
   readonly foreground: boolean | "auto";
   /**
    * Called when the command has started. `ended` resolves when the command's own process has ended; processes that it
@@ -208,7 +205,7 @@ export function reportEndToGuard(
     readonly keepsGuard?: boolean | undefined;
   },
 ): void {
-  // After a breach, the guard may not find all surviving processes. It must therefore keep the session while they live.
+  // The guard may not find all processes that survive a breach. It must therefore keep the session while they live.
   if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) return guard.leave(cookie);
   // A guard that replaces a killed one must not watch a job whose lease is about to be released.
   if (isBesideOthers || !keepsGuard) guard.forget(cookie);

@@ -68,7 +68,7 @@ test("a command that is not found: a file of this folder, and a line of a shell,
   expect(resolveCommand("echo hi | wc", "/bin")).toEqual({
     kind: "not_found",
     message: 'Cannot find the command "echo hi | wc" in any folder of PATH (/bin); ' +
-      "to run a line of the shell: sh -c 'LINE'",
+      "to run a shell command: sh -c 'LINE'",
   });
   expect(resolveCommand("./good/none it", "/bin")).toMatchObject({
     message: 'Cannot run "./good/none it": no such file',
