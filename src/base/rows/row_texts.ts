@@ -17,7 +17,7 @@ export function sessionIdText(sessionId: string | null): string {
   return sessionId === null || sessionId === "0" ? "" : `0x${BigInt.asUintN(64, BigInt(sessionId)).toString(16)}`;
 }
 
-/** Returns the state of a topic; `offline` or `unserved` if its server cannot be reached now. */
+/** Returns a topic's state for people; `offline` or `unserved` if no client can reach its server now. */
 export function topicStateText({ state, there, served }: Pick<TopicListRow, "state" | "there" | "served">): string {
   return served ? state : there ? "unserved" : "offline";
 }

@@ -1,21 +1,21 @@
 /**
- * Rows of schedules, and of recorded holds and ticks; JSON output has exactly these fields. Also decides when a tick is
- * overdue.
+ * Rows of schedules, and of recorded holds and ticks. The JSON output has exactly these fields. Also decides when a
+ * tick is overdue.
  */
 
 export interface ScheduleRow {
   /** The name of the lock. */
   readonly name: string;
   readonly schedule_id: string;
-  /** The five fields, as `canonicalSchedule` writes them. */
+  /** The five fields of the schedule, as `canonicalSchedule` writes them. */
   readonly schedule: string;
   readonly time_zone: string;
-  /** Every tick up to this time was claimed, skipped or missed. */
+  /** The time up to which every tick is settled: claimed, skipped or missed. */
   readonly settled_until: string;
-  /** The first tick that is not settled. Null if there is none, or if this machine does not know the time zone. */
+  /** The first tick that is not settled. Null if no tick is left, or if this machine does not know the time zone. */
   readonly next: string | null;
   readonly overdue: boolean;
-  /** The try that was claimed and has no recorded end; null if there is none. */
+  /** The try that a host has claimed and whose end is not recorded; null if there is none. */
   readonly running: {
     readonly tick: string;
     /** Number of the try, from 1. */
@@ -32,7 +32,7 @@ export interface ScheduleRow {
 export interface RecordedRunRow {
   readonly result: "done" | "failed" | "lost" | "stopped" | "skipped" | "missed";
   readonly schedule_id: string | null;
-  /** The tick; null if the lock was taken without a tick. */
+  /** The time of the tick; null if the lock was acquired without a tick. */
   readonly tick: string | null;
   readonly until: string | null;
   readonly count: number;
@@ -54,18 +54,18 @@ export interface RecordedRunRow {
 
 /** A schedule with its last runs, for `baton ui`, which follows its changes. */
 export interface FollowedScheduleRow extends ScheduleRow {
-  /** The newest run is the last one. */
+  /** The last runs; the newest run comes last. */
   readonly runs: readonly RecordedRunRow[];
 }
 
 /**
- * How long after its time a tick that no host has begun is overdue. It is --skew plus one minute, the time in which a
- * tick may begin.
+ * A tick that no host has begun is overdue after this time, in milliseconds. It is --skew plus one minute, the time in
+ * which a tick may begin.
  */
 export const tickOverdueAfterMs = 90_000;
 
 /**
- * Returns whether the next tick should have begun by now although no host runs one. `nowMs` is the time of the wall
+ * Returns true if the next tick should have begun by now, and no host runs a tick. `nowMs` is the time of the wall
  * clock.
  */
 export function isScheduleOverdue({ next, running }: ScheduleRow, nowMs: number): boolean {

@@ -7,21 +7,24 @@ export interface StoreRow {
   /** The folder of the store, or the URL of its database. */
   readonly folder: string;
   readonly paused: boolean;
-  /** The messages in each state. `done`, `dropped` and `cancelled` count since the store was created. */
+  /**
+   * The number and size of the messages in each state. `done`, `dropped` and `cancelled` count since the store was
+   * created.
+   */
   readonly states: Readonly<Record<MessageStateName, { readonly count: number; readonly bytes: number }>>;
-  /** When the oldest waiting message was accepted; null if none waits. */
+  /** The time at which the oldest waiting message was accepted; null if no message waits. */
   readonly oldest: string | null;
-  /** When the next try is due; null if none is. */
+  /** The time at which the next try is due; null if no try is. */
   readonly next: string | null;
-  /** How many processors try its messages now; null if this machine cannot know it. */
+  /** The number of processors that try the store's messages now; null if this machine cannot know the number. */
   readonly processors: number | null;
-  /** Dead letters that are not delivered to their destination yet, and the last error. */
+  /** The number of dead letters that are not delivered to their destination yet, and the last error. */
   readonly dead_letters: { readonly pending: number; readonly error: string | null };
-  /** The space of the store. In a database, `used_bytes` is the size of its messages and `free_bytes` is null. */
+  /** The disk space of the store. For a database, `used_bytes` is the size of its messages and `free_bytes` is null. */
   readonly disk: { readonly used_bytes: number; readonly free_bytes: number | null };
 }
 
-/** Returns whether messages wait although no processor tries them. */
+/** Returns true if messages wait and no processor tries them. */
 export function isStoreUnattended({ next, processors, paused }: StoreRow): boolean {
   return next !== null && processors === 0 && !paused;
 }
@@ -32,7 +35,7 @@ export interface ListedMessageRow {
   readonly name: string;
   readonly state: MessageStateName;
   readonly key: string | null;
-  /** The number of tries that ended since the message was accepted or redriven. */
+  /** The number of tries that have ended since the message was accepted or redriven. */
   readonly tries: number;
   /** The number of tries that ended because the processor died. */
   readonly crashes: number;
@@ -40,11 +43,14 @@ export interface ListedMessageRow {
   readonly reason: "exhausted" | "too_old" | "final" | "crashed" | "damaged" | "purged" | null;
   readonly last_error: string | null;
   readonly first_at: string;
-  /** The end of the last try; null before the first one. */
+  /** The time at which the last try ended; null before the first try. */
   readonly last_at: string | null;
   readonly next_at: string | null;
   readonly bytes: number;
-  /** How far the delivery of a dead letter to the dead-letter sink is. */
+  /**
+   * The progress of the delivery to the dead-letter sink; `none` if the message is not a dead letter or there is no
+   * sink.
+   */
   readonly forwarding: "none" | "pending" | "sending" | "forwarded";
   readonly forwarding_error: string | null;
 }
@@ -52,6 +58,6 @@ export interface ListedMessageRow {
 /** One page of a list of messages, the oldest first. */
 export interface MessageListPage {
   readonly messages: readonly ListedMessageRow[];
-  /** The number that requests the next page; null if this is the last page. */
+  /** The argument with which to request the next page; null if this is the last page. */
   readonly next: number | null;
 }

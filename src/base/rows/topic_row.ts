@@ -9,10 +9,11 @@ interface OwnedTopicRow {
 
 export interface TopicListRow extends OwnedTopicRow {
   readonly server: string;
-  /** False if the server is not connected, and no other server has its store. */
+  /** True if the server is connected, or another server has its store; false if neither. */
   readonly there: boolean;
   /**
-   * True if the server is connected. If only `there` is true, another server takes the topic over at the next request.
+   * True if the server is connected. If `there` is true and `served` is false, another server takes over the topic at
+   * the next request.
    */
   readonly served: boolean;
 }
@@ -25,9 +26,12 @@ export interface TopicDetailsRow {
   readonly first: string;
   readonly end: string;
   readonly bytes: number;
-  /** The number of clients that the topic knows, subscribed or not. */
+  /** The number of clients that the topic knows, including those that are not subscribed. */
   readonly clients: number;
-  /** The number of clients without a session. The topic never forgets them by itself. */
+  /**
+   * The number of clients without a session. The topic forgets such a client only if an operator or the client asks for
+   * it.
+   */
   readonly plain_clients: number;
   readonly max_clients: number;
   readonly subscriber_count: number;

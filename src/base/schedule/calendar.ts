@@ -1,6 +1,7 @@
 /**
- * Finds the times of a schedule by the rules of crontab(5). The times are civil: a number of milliseconds, as if they
- * were in UTC, so this module needs no time zone. Searches by days and months, never tick by tick. Pure.
+ * Finds the times of a schedule by the rules of crontab(5). The times are civil times: numbers of milliseconds that are
+ * computed as if the civil time were in UTC. This module therefore needs no time zone. Searches by days and months,
+ * never tick by tick. Pure.
  */
 const minuteMs = 60_000;
 const dayMs = 1440 * minuteMs;
@@ -9,10 +10,10 @@ export class ScheduleCalendar {
   /** The scheduled minutes of a day, in ascending order. */
   readonly #minutes: readonly number[];
   readonly #isDay: (date: Date) => boolean;
-  /** The number of scheduled days in a month, by the month, its first weekday and its length. */
+  /** The number of scheduled days in a month. The key consists of the month, its first weekday and its length. */
   readonly #daysOfMonths = new Map<string, number>();
 
-  /** Expects the text that `canonicalSchedule` returns. */
+  /** `text` is a schedule as `canonicalSchedule` returns it. */
   constructor(text: string) {
     const [minute = "", hour = "", day = "", month = "", weekday = ""] = text.split(" ");
     const minutes = valuesOf(minute, 0, 59);
@@ -20,7 +21,7 @@ export class ScheduleCalendar {
     const months = new Set(valuesOf(month, 1, 12));
     const days = new Set(valuesOf(day, 1, 31));
     const weekdays = new Set(valuesOf(weekday, 0, 7).map((value) => value % 7));
-    // If one field begins with *, a day must match both fields; otherwise, one match is enough.
+    // If one of the two fields begins with *, a day must match both fields; otherwise, matching one field is enough.
     const isNarrow = day.startsWith("*") || weekday.startsWith("*");
     this.#isDay = (date) => {
       if (!months.has(date.getUTCMonth() + 1)) return false;
@@ -67,8 +68,8 @@ export class ScheduleCalendar {
   }
 
   /**
-   * Counts the scheduled days of the month that begins with `first`. Remembers the result, because a call may ask for
-   * 600 months.
+   * Counts the scheduled days of the month that begins with `first`. Remembers the result, because one call of `count`
+   * may ask for 600 months.
    */
   #daysOfMonth(first: Date, endMs: number): number {
     const key = `${first.getUTCMonth()} ${first.getUTCDay()} ${endMs - first.getTime()}`;
@@ -85,7 +86,9 @@ export class ScheduleCalendar {
     return this.#isDay(new Date(day));
   }
 
-  /** Returns how many scheduled minutes of a day are at most `ms` milliseconds after its beginning. */
+  /**
+   * Returns the number of the day's scheduled minutes that begin at most `ms` milliseconds after the day's beginning.
+   */
   #minutesUntil(ms: number): number {
     const minute = Math.floor(ms / minuteMs);
     let from = 0;

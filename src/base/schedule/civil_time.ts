@@ -1,22 +1,24 @@
 /**
- * Converts between instants and the civil times of a time zone. A civil time is a number of milliseconds, as if it were
- * in UTC. The rules come from `Intl`, because Node.js 22, which the library supports, has no `Temporal`.
+ * Converts between instants and the civil times of a time zone. A civil time is a number of milliseconds, computed as
+ * if the civil time were in UTC. The rules come from `Intl`, because Node.js 22, which the library supports, has no
+ * `Temporal`.
  */
 import { BatonError } from "../errors.ts";
 
 const minuteMs = 60_000;
 /**
- * The length of a span with at most one change of the offset. Since 1970, changes of a zone were at least a week apart.
+ * The length of a span of time in which the offset changes at most once, in milliseconds. Since 1970, changes of a zone
+ * were at least a week apart.
  */
 const spanMs = 6 * 1440 * minuteMs;
 const spansMax = 2000;
 
-/** A period in which the zone has one offset from UTC. */
+/** A period in which the offset of the zone from UTC does not change. */
 export interface ZoneOffsetEra {
   readonly fromMs: number;
   readonly toMs: number;
   readonly offset: number;
-  /** The offset before the period; null if the period began before the time from which the caller asked. */
+  /** The offset before the period; null if the period began before the time at which the caller's range begins. */
   readonly before: number | null;
 }
 
@@ -24,7 +26,7 @@ interface OffsetSpan {
   /** The offsets at the start and at the end of the span. */
   readonly first: number;
   readonly last: number;
-  /** The instant at which the offset changes; Infinity if it does not. */
+  /** The instant at which the offset changes; Infinity if the offset does not change. */
   readonly shiftMs: number;
 }
 
@@ -32,7 +34,7 @@ export function localTimeZone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** Returns whether two IANA names are the same, because upper and lower case do not matter. */
+/** Returns true if two IANA names are the same zone's; upper and lower case do not matter. */
 export function isSameTimeZone(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
@@ -40,8 +42,8 @@ export function isSameTimeZone(one: string, other: string): boolean {
 const known = new Map<string, ZoneCivilTimes>();
 
 /**
- * Returns the civil times of a zone, given its IANA name. All schedules of a zone share the object, because each `Intl`
- * format takes 200 KB. Throws USAGE for an unknown zone.
+ * Returns the civil times of a zone, given the IANA name of the zone. All schedules of a zone share the object, because
+ * each `Intl` format takes 200 KB. Throws USAGE for an unknown zone.
  */
 export function civilTimesInZone(zone: string): ZoneCivilTimes {
   const times = known.get(zone) ?? new ZoneCivilTimes(zone);
@@ -60,12 +62,16 @@ export function isKnownTimeZone(zone: string): boolean {
 
 export class ZoneCivilTimes {
   readonly #format: Intl.DateTimeFormat;
-  /** Remembered, because formatting is slow and most schedules share a zone. */
+  /**
+   * The spans whose offsets are known. They are remembered, because formatting is slow and most schedules share a zone.
+   */
   readonly #spans = new Map<number, OffsetSpan>();
-  /** The IANA name in the runtime's spelling. If the runtime would use another name, the name as given. */
+  /**
+   * The IANA name in the runtime's spelling. If the runtime would use a different name, the name as the caller gave it.
+   */
   readonly zone: string;
 
-  /** `zone` is an IANA name. Throws USAGE for an unknown one. */
+  /** `zone` is an IANA name. Throws USAGE if the name is unknown. */
   constructor(zone: string) {
     try {
       this.#format = new Intl.DateTimeFormat("en-US", {
@@ -95,8 +101,8 @@ export class ZoneCivilTimes {
   }
 
   /**
-   * Yields the periods that have one offset each, in order. The first one begins at `fromMs`; the last one ends after
-   * `toMs`.
+   * Yields, in order, the periods in which the offset does not change. The first period begins at `fromMs`; the last
+   * one ends after `toMs`.
    */
   *eras(fromMs: number, toMs: number): Generator<ZoneOffsetEra, void, void> {
     let begin: Pick<ZoneOffsetEra, "fromMs" | "before"> = { fromMs, before: null };
@@ -128,7 +134,7 @@ export class ZoneCivilTimes {
     return this.at(instantMs) - Math.floor(instantMs / 1000) * 1000;
   }
 
-  /** Returns the first minute at which the offset differs from `offset`, the offset at `lowMs`. */
+  /** Returns the first minute, after `lowMs`, at which the offset differs from `offset`, the offset at `lowMs`. */
   #shiftBetween(lowMs: number, highMs: number, offset: number): number {
     let low = lowMs;
     let high = highMs;

@@ -1,5 +1,5 @@
 /**
- * Finds the time zone of this process. The runtime uses UTC if it does not understand TZ. This module reads more
+ * Finds the time zone of this process. The runtime uses UTC if it does not understand TZ. This module understands more
  * values, as the C library does: `:NAME`, the path of a file, and POSIX rules such as `<+03>-3`.
  */
 import { readFileSync, realpathSync } from "node:fs";
@@ -9,19 +9,19 @@ import { BatonError } from "../errors.ts";
 import { isKnownTimeZone, localTimeZone } from "./civil_time.ts";
 
 /**
- * Returns the IANA name of the zone that a value of TZ means; null if it means no zone. As in the C library, an empty
- * value means UTC.
+ * Returns the IANA name of the zone that a value of TZ means; null if the value means no zone. An empty value means
+ * UTC, as in the C library.
  */
 export function parseTimeZoneVariable(value: string): string | null {
   const written = value.replace(/^:/, "");
   if (written === "") return "UTC";
-  if (/^[+-]/.test(written)) return null; // the runtime takes this for an offset, the C library for no zone
+  if (/^[+-]/.test(written)) return null; // the C library takes this for no zone, but the runtime for an offset
   const name = written.startsWith("/") ? zoneOfFile(written) : written.replace(/^(posix|right)\//, "");
   if (name === null) return null;
   return isKnownTimeZone(name) ? name : zoneOfRule(name);
 }
 
-/** Returns the zone of a file in the zone database, of a link to such a file, or of a copy. */
+/** Returns the zone that a path means: of a file in the zone database, of a link to such a file, or of a copy. */
 function zoneOfFile(path: string): string | null {
   const nameIn = (file: string) => /\/zoneinfo(?:\/posix|\/right)?\/(.+)$/.exec(file)?.[1] ?? null;
   try {
@@ -31,7 +31,7 @@ function zoneOfFile(path: string): string | null {
   }
 }
 
-/** Returns the zone that Debian's /etc/timezone names, if the file is a copy of that zone's rules; otherwise null. */
+/** Returns the zone in Debian's /etc/timezone if the file at `path` is a copy of that zone's rules; otherwise null. */
 function zoneOfCopy(path: string): string | null {
   const name = readFileSync("/etc/timezone", "utf8").trim();
   return readFileSync(path).equals(readFileSync(`/usr/share/zoneinfo/${name}`)) ? name : null;
@@ -61,8 +61,8 @@ export function readTimeZoneVariable(
 }
 
 /**
- * Returns the time zone for schedules: the given one, else the environment's, else the machine's. Throws CONFIG if the
- * environment's is invalid.
+ * Returns the time zone for schedules. The first of these that exists is used: the given zone, the environment's zone,
+ * the machine's zone. Throws CONFIG if the environment's zone is invalid.
  */
 export function chooseScheduleZone(
   given: string | undefined,
@@ -72,12 +72,12 @@ export function chooseScheduleZone(
 }
 
 function unusable(variable: string, value: string): string {
-  return `${variable} is ${JSON.stringify(value)}, which is no time zone that this machine knows`;
+  return `${variable} is ${JSON.stringify(value)}, which is not a time zone that this machine knows`;
 }
 
 /**
- * Returns the time of day in the zone of this process, such as 23:59:59. If TZ means no zone, the time is in UTC, and
- * `timeZoneWarning` says so.
+ * Returns the time of day in the zone of this process, such as 23:59:59. If TZ does not name a zone, the time is in
+ * UTC, and `timeZoneWarning` returns a warning.
  */
 export function formatClockTime(ms: number): string {
   const { TZ } = process.env;

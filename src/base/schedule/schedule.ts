@@ -10,16 +10,18 @@ import { canonicalSchedule, scheduleDelayFromName, scheduleId, splitScheduleDela
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 /**
- * The rules of crontab(5) apply to shifts of the clock below this. A larger shift corrects the zone, so the new time
- * applies immediately.
+ * The limit for daylight saving, in milliseconds. The rules of crontab(5) apply to smaller changes of the clock. A
+ * larger change is a correction of the zone, so the new time applies immediately.
  */
 const shiftMsMax = 3 * hourMs;
-/** A time longer than any difference between a civil time and its instant. */
+/** A time in milliseconds that is longer than any difference between a civil time and its instant. */
 const marginMs = 2 * dayMs;
-/** The range of a search. Around 2100, February 29 is missing for eight years. */
+/**
+ * The range of a search, in milliseconds. Ten years are enough: around 2100, February 29 is missing for eight years.
+ */
 const searchMsMax = 10 * 366 * dayMs;
 
-/** The ticks of a period that has one offset, or of a single instant. */
+/** The ticks of a period in which the offset does not change, or of a single instant. */
 interface Part {
   first(): number | null;
   last(): number | null;
@@ -27,19 +29,24 @@ interface Part {
 }
 
 export class Schedule {
-  /** The schedule as `canonicalSchedule` writes it. A delay follows, if there is one, as in "0 3 * * * +137s". */
+  /** The schedule as `canonicalSchedule` writes it. If there is a delay, it follows, as in "0 3 * * * +137s". */
   readonly text: string;
-  /** Identifies `text`, without the zone. */
+  /** An ID for `text`. Schedules that differ only in the zone have the same ID. */
   readonly id: string;
   readonly zone: string;
-  /** How much later than the times of the calendar the ticks are. */
+  /** The delay of each tick after the time of the calendar, in milliseconds. */
   readonly #delayMs: number;
   readonly #calendar: ScheduleCalendar;
   readonly #civil: ZoneCivilTimes;
-  /** True if the schedule follows the local clock as it runs; false if its times are fixed. */
+  /**
+   * True if the schedule follows the local clock as it runs, such as every 10 minutes; false if its times are fixed,
+   * such as 3:00.
+   */
   readonly #follows: boolean;
 
-  /** `written` may have a delay. Throws USAGE for an invalid schedule or zone, and for a schedule without any time. */
+  /**
+   * `written` may end with a delay. Throws USAGE for an invalid schedule or zone, and for a schedule that has no times.
+   */
   constructor(written: string, zone: string = localTimeZone()) {
     const { times, delaySeconds } = splitScheduleDelay(written);
     const calendarText = canonicalSchedule(times);
@@ -51,20 +58,20 @@ export class Schedule {
     this.#civil = civilTimesInZone(zone);
     this.zone = this.#civil.zone;
     if (this.next(Date.now()) === null) {
-      throw new BatonError("USAGE", `${JSON.stringify(written)} is not a schedule: there is no such day in any year`);
+      throw new BatonError("USAGE", `${JSON.stringify(written)} is not a schedule: no year has such a day`);
     }
   }
 
   /**
-   * Returns this schedule with a delay of up to `jitterMs`, which depends only on `name`. All hosts therefore have the
-   * same ticks, and jobs of different names do not begin at the same instant.
+   * Returns this schedule with a delay of up to `jitterMs` that depends only on `name`. All hosts therefore have the
+   * same ticks, and jobs with different names do not begin at the same instant.
    */
   spread(name: string, jitterMs: number): Schedule {
     const seconds = scheduleDelayFromName(name, jitterMs);
     return seconds === 0 ? this : new Schedule(`${this.text} +${seconds}s`, this.zone);
   }
 
-  /** Returns the first tick after `afterMs`, in milliseconds since 1970; null if there is none within ten years. */
+  /** Returns the first tick after `afterMs`, in milliseconds since 1970; null if there is no tick within ten years. */
   next(afterMs: number): number | null {
     const foundMs = this.#nextInCalendar(afterMs - this.#delayMs);
     return foundMs === null ? null : foundMs + this.#delayMs;
@@ -84,7 +91,9 @@ export class Schedule {
     return null;
   }
 
-  /** Returns the last tick at or before `atMs`, in milliseconds since 1970; null if there is none within ten years. */
+  /**
+   * Returns the last tick at or before `atMs`, in milliseconds since 1970; null if there is no tick within ten years.
+   */
   last(atMs: number): number | null {
     const foundMs = this.#lastInCalendar(atMs - this.#delayMs);
     return foundMs === null ? null : foundMs + this.#delayMs;
@@ -105,8 +114,8 @@ export class Schedule {
   }
 
   /**
-   * Returns the number of ticks after `fromMs`, up to and including `toMs`. Ignores shifts of the clock more than ten
-   * years before `toMs`, which change the number by the ticks of an hour at most.
+   * Returns the number of ticks after `fromMs`, up to and including `toMs`. Ignores changes of the clock more than ten
+   * years before `toMs`; the error is at most the number of ticks in an hour.
    */
   count(fromMs: number, toMs: number): number {
     return this.#countInCalendar(fromMs - this.#delayMs, toMs - this.#delayMs);
@@ -126,8 +135,8 @@ export class Schedule {
       const begin = era.fromMs + era.offset;
       const shiftMs = this.#shiftOf(era);
       const low = Math.max(fromMs + era.offset, shiftMs > 0 ? begin : begin - shiftMs - 1);
-      // If the clock skipped fixed times, they give one tick at the end of the gap. That minute may itself be a time of
-      // the schedule.
+      // If the clock skips fixed times, they become one tick at the end of the gap. The minute at the end of the gap
+      // may itself be a time of the schedule.
       if (era.fromMs > fromMs && shiftMs > 0 && this.#calendar.first(begin - shiftMs - 1, begin) !== null) {
         yield { first: () => era.fromMs, last: () => era.fromMs, count: () => 1 };
       }
@@ -144,7 +153,10 @@ export class Schedule {
     };
   }
 
-  /** Returns how far the clock was set forward when the period began; 0 if that neither moves nor skips fixed times. */
+  /**
+   * Returns how far the clock was set forward when the period began, in milliseconds. Returns 0 if the change neither
+   * moves nor skips fixed times.
+   */
   #shiftOf({ before, offset }: ZoneOffsetEra): number {
     const shiftMs = before === null || this.#follows ? 0 : offset - before;
     return Math.abs(shiftMs) < shiftMsMax ? shiftMs : 0;

@@ -6,7 +6,7 @@ interface Field {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  /** The names of the values; the first one means `min`. */
+  /** The names of the values; the first name stands for `min`. */
   readonly names: readonly string[];
 }
 
@@ -31,7 +31,7 @@ const macros: Readonly<Record<string, string>> = {
   "@annually": "0 0 1 1 *",
 };
 
-/** Macros of other programs that make no sense for a group of hosts, and the reasons. */
+/** Macros of other programs that make no sense for a group of hosts, each with the reason. */
 const refusedMacros: Readonly<Record<string, string>> = {
   "@reboot": "@reboot is about one host, not about a time",
   "@every": "@every has no fixed times; use a step, such as */10 in the field of the minute",
@@ -42,20 +42,20 @@ export const noSecondsFieldReason = "seconds and years have no field";
 
 const timeValue = `(\\d{1,4}|${[...months, ...weekdays].join("|")})`;
 /**
- * Also matches what other programs allow: L for the last day, W for the nearest workday, and # for the number of a
- * weekday in its month.
+ * Matches an item of a time field, including items that only other programs allow: L for the last day, W for the
+ * nearest workday, and # for the number of a weekday in its month.
  */
 const timeItem = `(([*?]|${timeValue}(-${timeValue})?)(/\\d{1,4}|[LW]|#\\d)?|LW?)`;
 const timeField = new RegExp(`^${timeItem}(,${timeItem})*$`, "i");
 
-/** Returns whether a word looks like a field of a schedule, of this program or of another one. */
+/** Returns true if a word looks like a field of a schedule, for this program or for another one. */
 export function isScheduleField(word: string): boolean {
   return timeField.test(word);
 }
 
 /**
- * Returns the same text for all spellings of a schedule: macros expanded, names as numbers, Sunday as 0, one space
- * between fields. Throws USAGE for an invalid schedule.
+ * Returns the canonical text of a schedule, which is the same for all spellings: macros expanded, names as numbers,
+ * Sunday as 0, one space between fields. Throws USAGE for an invalid schedule.
  */
 export function canonicalSchedule(written: string): string {
   const refuse = (why: string) => {

@@ -1,6 +1,6 @@
 /**
- * Computes a fingerprint of the rules of a time zone, to compare hosts. Different versions of the tz database give
- * different ticks, and the runtime does not report its version.
+ * Computes a fingerprint of the rules of a time zone, so that hosts can compare their rules. Different versions of the
+ * tz database give different ticks, and the runtime does not report its version.
  */
 import { createHash } from "node:crypto";
 import { civilTimesInZone } from "./civil_time.ts";
@@ -19,8 +19,8 @@ export function timeZoneFingerprint(zone: string, atMs: number): string {
 }
 
 /**
- * Returns whether this machine may have the same rules as the host that made the fingerprint. True if the fingerprint
- * is unreadable.
+ * Returns true if this machine may have the same rules as the host that made the fingerprint. Also returns true if the
+ * fingerprint is unreadable.
  */
 export function matchesTimeZoneFingerprint(zone: string, print: string): boolean {
   const year = /^(\d{4}):/.exec(print)?.[1];

@@ -6,7 +6,7 @@ export class BunConnection implements Connection {
   readonly peer: string;
   #socket: Socket<BunConnection> | null = null;
   #handlers: ConnectionHandlers | null = null;
-  /** Chunks that the kernel has not taken; the first chunk may be a remainder. */
+  /** Chunks that the kernel has not taken; the first chunk may be the rest of a larger one. */
   #unsent: Uint8Array[] = [];
   #unsentBytes = 0;
   #ending = false;
@@ -50,7 +50,7 @@ export class BunConnection implements Connection {
 
   setHandlers(handlers: ConnectionHandlers): void {
     this.#handlers = handlers;
-    if (this.#closed) queueMicrotask(() => handlers.onClosed(null)); // the peer had closed before handlers were set
+    if (this.#closed) queueMicrotask(() => handlers.onClosed(null)); // the peer has already closed
   }
 
   /** Bun's handlers call the methods below. */
@@ -94,7 +94,7 @@ export class BunConnection implements Connection {
   }
 
   /**
-   * Writes bytes and returns how many the kernel took. Bun returns -1 for a socket that is closing, and calls its
+   * Writes bytes. Returns how many bytes the kernel took. For a socket that is closing, Bun returns -1 and calls the
    * `close` handler later.
    */
   #writeSome(socket: Socket<BunConnection>, bytes: Uint8Array): number {
@@ -102,7 +102,7 @@ export class BunConnection implements Connection {
   }
 }
 
-/** Pass each event of a socket to its connection, which is the socket's data. */
+/** Handlers that pass each event of a socket to its connection. The connection is stored as the socket's data. */
 export const bunSocketHandlers: SocketHandler<BunConnection> = {
   binaryType: "uint8array",
   open: (socket) => socket.data.onOpen(socket),

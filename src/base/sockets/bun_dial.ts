@@ -5,13 +5,16 @@ import { type Address, formatAddress } from "./connection.ts";
 import type { Dial } from "./connection.ts";
 import { selfConnectionError } from "./self_connection.ts";
 
-/** Addresses of abandoned attempts that the kernel continues, because Bun cannot cancel an attempt. */
+/**
+ * The addresses of connection attempts that this process has abandoned and the kernel continues. Bun cannot cancel an
+ * attempt.
+ */
 const abandoned = new Set<string>();
 
 /**
- * Returns true while an abandoned attempt at this address is in progress. The caller must then use node:net, whose
- * attempts can be canceled. Otherwise attempts at a host that drops packets would accumulate for two minutes, the
- * kernel's limit.
+ * Returns true while the kernel still works on a connection attempt that this process has abandoned at this address.
+ * The caller must then use node:net, whose attempts can be canceled. Otherwise attempts at a host that drops packets
+ * would pile up, because the kernel gives up each attempt only after two minutes.
  */
 export function hasAbandonedDial(address: Address): boolean {
   return abandoned.has(formatAddress(address));

@@ -9,7 +9,7 @@ export const bunListen: Listen = async (address, accept, { halfOpen: allowHalfOp
   const open = (socket: Socket<BunConnection>): void => {
     const peer = address.kind === "unix"
       ? formatAddress(address)
-      // Bun's types do not show that a peer that has reset the connection has no address.
+      // Bun's types do not show that a connection has no address if its peer has reset it.
       : formatAddress({ kind: "tcp", host: socket.remoteAddress ?? "", port: socket.remotePort ?? 0 });
     const connection = new BunConnection(peer);
     socket.data = connection;

@@ -1,4 +1,4 @@
-/** Removes a stale Unix socket, but never another file or a socket that a process listens on. */
+/** Removes a stale Unix socket. Never removes another kind of file, or a socket that a process listens on. */
 import { type BigIntStats, lstatSync, rmSync } from "node:fs";
 import process from "node:process";
 import { type Clock, systemClock } from "../support/clock.ts";
@@ -9,7 +9,10 @@ import { type Dial } from "./connection.ts";
 /** The maximum length of a unix socket's path, without the final zero byte. */
 export const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
 
-/** How long to wait until a connection is accepted, in milliseconds. After that, a process is taken to be busy. */
+/**
+ * How long to wait until a connection is accepted, in milliseconds. After this time, baton assumes that a busy process
+ * listens.
+ */
 const responseMsMax = 2_000;
 
 /** Error codes for a socket that no process listens on. */
@@ -18,15 +21,16 @@ const noListenerCodes: readonly unknown[] = ["ECONNREFUSED", "ENOENT"];
 const inUse = "another process already listens there";
 
 export interface ClearSocketOptions {
-  /** True if the caller owns the path: it is then taken away even from a process that still listens there. */
+  /** True if the caller owns the path: the socket is then removed even if a process still listens there. */
   readonly mayTakeOver?: boolean;
-  /** Connects to the path to find out whether a process listens there. */
+  /** The function that connects to the path, to find out whether a process listens there. */
   readonly dial?: Dial;
   readonly clock?: Clock;
 }
 
 /**
- * Removes a stale socket at `path`. Rejects if the path cannot be used; the message says why, as the end of a sentence.
+ * Removes a stale socket at `path`. Rejects if the path cannot be used; the message of the error is the reason, as the
+ * end of a sentence.
  */
 export async function clearSocketPath(
   path: string,
@@ -41,7 +45,7 @@ export async function clearSocketPath(
   if (!found.isSocket()) throw new Error("the path is a file that is not a socket");
   if (!mayTakeOver && await hasListener(path, dial, clock)) throw new Error(inUse);
   const again = statSocketFile(path);
-  // Meanwhile another process may have replaced the socket with its own.
+  // Another process may have replaced the socket with its own in the meantime.
   if (again !== null && !isSameFile(again, found)) throw new Error(inUse);
   rmSync(path, { force: true });
 }
@@ -52,8 +56,8 @@ export function statSocketFile(path: string): BigIntStats | null {
 }
 
 /**
- * Returns whether two statuses belong to the same file. Compares the time too, because the kernel reuses the inode of a
- * removed file. A change of mode keeps the time.
+ * Returns true if two statuses belong to the same file. Compares the creation time too, because the kernel reuses the
+ * inode of a removed file. A change of mode does not change that time.
  */
 export function isSameFile(one: BigIntStats, other: BigIntStats | null): boolean {
   return one.ino === other?.ino && one.dev === other.dev && one.mtimeNs === other.mtimeNs;
@@ -65,7 +69,7 @@ async function hasListener(path: string, dial: Dial, clock: Clock): Promise<bool
     (await dial({ kind: "unix", path }, { onData() {}, onClosed() {} }, { signal: deadline.signal })).destroy();
     return true;
   } catch (error) {
-    // Other errors, such as a full backlog, may come from a process that listens.
+    // Other errors, such as a full backlog, may come from a socket on which a process listens.
     return !noListenerCodes.includes((error as NodeJS.ErrnoException).code);
   }
 }

@@ -21,11 +21,12 @@ const systemFiles = [
 /** The authorities to trust, and this client's certificate. */
 type Material = Pick<TlsOptions, "ca" | "cert" | "key" | "passphrase">;
 
-/** The last settings and their context, which is kept because making a context takes milliseconds. */
+/** The last settings and the context made from them. The context is kept because making it takes milliseconds. */
 let last: { readonly of: string; readonly context: SecureContext } | null = null;
 
 /**
- * Returns the TLS options of a connection that checks the server's certificate. Throws if a certificate cannot be used.
+ * Returns the TLS options of a connection that checks the server's certificate. Throws if the client's certificate or
+ * an authority cannot be used.
  */
 export function clientTlsOptions(material: Material): { secureContext: SecureContext; rejectUnauthorized: true } {
   const of = JSON.stringify(material);
@@ -37,7 +38,7 @@ export function clientTlsOptions(material: Material): { secureContext: SecureCon
 
 let authorities: string[] | null = null;
 
-/** Returns the authorities that baton trusts if no file lists others. */
+/** Returns the authorities that baton trusts by default, if no file names others. */
 export function defaultTlsAuthorities(): string[] {
   authorities ??= [...rootCertificates, ...systemAuthorities()];
   return authorities;
@@ -48,7 +49,7 @@ function systemAuthorities(): string[] {
     try {
       return readFileSync(file, "latin1").match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
     } catch {
-      // This system has the file elsewhere.
+      // This system has its authorities in another file.
     }
   }
   return [];

@@ -13,7 +13,7 @@ export interface TlsOptions {
   readonly cert?: string;
   readonly key?: string;
   readonly passphrase?: string;
-  /** The name in the server's certificate; the host name when left out. */
+  /** The name that the server's certificate must have; by default the host name. */
   readonly serverName?: string;
 }
 
@@ -33,36 +33,38 @@ export interface TlsFileNames extends Pick<TlsOptions, "passphrase" | "serverNam
 
 export type TlsSource = TlsOptions | TlsFileSource;
 
-/** Returns the settings for a new connection. */
+/** Returns the settings for a new connection: those given, or the current content of the files. */
 export function currentTlsOptions(source: TlsSource): TlsOptions;
 export function currentTlsOptions(source: TlsSource | undefined): TlsOptions | undefined;
 export function currentTlsOptions(source: TlsSource | undefined): TlsOptions | undefined {
   return source !== undefined && "current" in source ? source.current() : source;
 }
 
-/** Receives the events of a connection. Nothing is called after `onClosed`. */
+/** The receiver of a connection's events. No method is called after `onClosed`. */
 export interface ConnectionHandlers {
-  /** The chunk is only valid during the call. */
+  /** Called when bytes have arrived. The chunk is only valid during the call. */
   onData(chunk: Uint8Array): void;
-  /** The connection has ended; `error` is the reason if it failed. Called exactly once. */
+  /**
+   * Called exactly once, when the connection has ended. `error` is the reason if the connection failed; otherwise null.
+   */
   onClosed(error: Error | null): void;
   /**
-   * Called only with `halfOpen`: the peer will send nothing more. This side can still send; when it ends too,
-   * `onClosed` follows. If this side ended first, only `onClosed` may be called.
+   * Called only if `halfOpen` is true, when the peer has ended its direction. This side can still send; `onClosed`
+   * follows when this side ends its direction, too. If this side ended first, perhaps only `onClosed` is called.
    */
   onEnded?(): void;
-  /** The kernel has taken all written bytes. */
+  /** Called when the kernel has taken all written bytes. */
   onDrained?(): void;
 }
 
 export interface Connection {
-  /** Queues bytes; unsent bytes are counted in `bufferedBytes`. Do not change the bytes afterwards. */
+  /** Queues bytes to send; `bufferedBytes` counts the unsent bytes. The caller must not change the bytes afterwards. */
   write(bytes: Uint8Array): void;
-  /** Written bytes that the kernel has not taken yet. */
+  /** The number of written bytes that the kernel has not taken yet. */
   readonly bufferedBytes: number;
   /** The peer's name for messages: `host:port` or the socket's path. */
   readonly peer: string;
-  /** Stops `onData` until `resume`, so that the sender must wait. */
+  /** Stops calls of `onData` until `resume` is called. The sender must then wait. */
   pause(): void;
   resume(): void;
   /** Sends all queued bytes, then closes. */
@@ -74,13 +76,19 @@ export interface Connection {
 export interface DialOptions {
   /** Uses TLS and checks the server's certificate. */
   readonly tls?: TlsOptions;
-  /** `onEnded` reports the end of the peer's direction, which closes only that direction. Not with TLS. */
+  /**
+   * If true, the end of the peer's direction closes only that direction, and `onEnded` reports it. Not possible with
+   * TLS.
+   */
   readonly halfOpen?: boolean;
-  /** Cancels the attempt: the promise rejects with the signal's reason. Has no effect on an open connection. */
+  /**
+   * If it aborts, the attempt is canceled, and the promise rejects with the signal's reason. It has no effect on an
+   * open connection.
+   */
   readonly signal?: AbortSignal;
 }
 
-/** The type of `dial`, which tests may replace. */
+/** The type of the function `dial`, which tests may replace. */
 export type Dial = (address: Address, handlers: ConnectionHandlers, options?: DialOptions) => Promise<Connection>;
 
 export interface ListenOptions {
@@ -88,29 +96,33 @@ export interface ListenOptions {
    * Uses TLS with this certificate and key. With `ca`, clients must have a certificate that this authority has signed.
    */
   readonly tls?: TlsSource;
-  /** `onEnded` reports the end of the peer's direction, which closes only that direction. Not with TLS. */
+  /**
+   * If true, the end of the peer's direction closes only that direction, and `onEnded` reports it. Not possible with
+   * TLS.
+   */
   readonly halfOpen?: boolean;
-  /** The time limit of a new connection's TLS handshake, in milliseconds; 10,000 when left out. */
+  /** The time limit of a new connection's TLS handshake, in milliseconds; by default 10,000. */
   readonly handshakeMsMax?: number;
   /**
-   * The most concurrent TLS handshakes over TCP, 1,000 by default. A further one closes the oldest connection.
+   * The most concurrent TLS handshakes over TCP; by default 1,000. One more handshake closes the connection whose
+   * handshake began first.
    */
   readonly handshakesMax?: number;
 }
 
-/** Called for every new connection; returns the receiver of its events. */
+/** Called for every new connection. Returns the receiver of the connection's events. */
 export type AcceptConnection = (connection: Connection) => ConnectionHandlers;
 
 export interface Listener {
   /** The actual address: port 0 is replaced by the port that the system chose. */
   readonly address: Address;
-  /** Stops accepting connections; open ones continue. */
+  /** Stops accepting connections; open connections continue. */
   close(): Promise<void>;
 }
 
 export type Listen = (address: Address, accept: AcceptConnection, options?: ListenOptions) => Promise<Listener>;
 
-/** Splits `host:port`, `[address]:port` (IPv6), or either without a port. Returns null for other texts. */
+/** Splits `host:port`, `[address]:port` (IPv6), or the same without a port. Returns null for other texts. */
 export function splitHostPort(text: string): { readonly host: string; readonly port: number | null } | null {
   const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]/]+))(?::(\d+))?$/.exec(text) ?? [];
   const host = bracketed ?? plain;

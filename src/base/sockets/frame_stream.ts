@@ -1,12 +1,14 @@
 /**
- * Gives the frames of a connection to a listener: first the handshake, then the link that carries requests.
+ * Splits the bytes of a ZooKeeper connection into frames and passes them to a listener: first the handshake, then the
+ * link that carries requests.
  */
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 import { JuteFrameDecoder } from "../wire/length_frame.ts";
 
 /**
- * The longest frame accepted from a server. It exceeds jute.maxbuffer, which limits requests only; a list of 100,000
- * children is longer. It is small enough to detect other protocols, whose first bytes, read as a length, exceed it.
+ * The longest frame that a client accepts from a server, in bytes. It exceeds jute.maxbuffer, which limits only
+ * requests: a list of 100,000 children is longer. It is small enough to detect other protocols: their first bytes, read
+ * as a length, are a greater number.
  */
 const replyBytesMax = 64 << 20;
 
@@ -15,7 +17,7 @@ export interface FrameStreamListener {
   onFrame(frame: Uint8Array): void;
   /** Called after all frames of a chunk, with the chunk's size in bytes. */
   onChunkEnd(bytes: number): void;
-  /** The connection has ended. Called once; not after `destroy`. */
+  /** Called once when the connection has ended. Not called after `destroy`. */
   onClosed(error: Error | null): void;
 }
 

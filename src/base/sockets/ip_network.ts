@@ -2,7 +2,8 @@
 import { BlockList, isIP } from "node:net";
 
 /**
- * Returns whether an address is in a network such as 10.0.0.0/8 or fd00::/8. Returns false if either text is invalid.
+ * Returns true if an address is in a network such as 10.0.0.0/8 or fd00::/8. Returns false if the address or the
+ * network is invalid.
  */
 export function isInNetwork(address: string, network: string): boolean {
   const [, base = "", bits = ""] = /^([^/]+)\/(\d{1,3})$/.exec(network) ?? [];

@@ -3,7 +3,8 @@ import type { Listen } from "./connection.ts";
 
 /**
  * Listens on `address`. Rejects with the system's error (`code` EADDRINUSE, EACCES …). The umask determines the mode of
- * a Unix socket. The caller must remove an existing file before. Without TLS, Bun uses its own sockets.
+ * a Unix socket. If the path of the socket exists, the caller must remove it before. Without TLS, Bun uses its own
+ * sockets.
  */
 export const listen: Listen = async (address, accept, options = {}) => {
   if ("Bun" in globalThis && options.tls === undefined) {

@@ -8,7 +8,7 @@ export class NodeConnection implements Connection {
   readonly #handlers: ConnectionHandlers;
   readonly #afterWrite: (() => void) | undefined;
 
-  /** `socket` is open, and nothing has been read from it. */
+  /** `socket` must be open, and nothing may have been read from it. */
   constructor(socket: Socket, peer: string, handlers: (connection: Connection) => ConnectionHandlers) {
     this.peer = peer;
     this.#socket = socket;
@@ -22,7 +22,8 @@ export class NodeConnection implements Connection {
     socket.on("error", (error) => failure = error);
     socket.on("end", () => this.#handlers.onEnded?.());
     socket.on("close", () => this.#handlers.onClosed(failure));
-    // Converts the Buffer to a Uint8Array, because `slice` of a Buffer makes no copy, and its memory is reused.
+    // Converts the Buffer to a Uint8Array, because `slice` of a Buffer makes no copy, and the memory of the Buffer is
+    // reused.
     socket.on("data", ({ buffer, byteOffset, byteLength }: Uint8Array) => {
       this.#handlers.onData(new Uint8Array(buffer, byteOffset, byteLength));
     });

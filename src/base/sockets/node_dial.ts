@@ -23,7 +23,7 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
       offAbort();
       reject(error);
     };
-    // This handler stays until the connection has its own, because an unhandled error would end the process.
+    // Stays registered until the connection has its own handler, because an unhandled error would end the process.
     socket.once("error", failed);
     socket.once(tls === undefined ? "connect" : "secureConnect", () => {
       offAbort();
@@ -42,8 +42,8 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
 
 async function tlsSettings({ serverName, ...material }: TlsOptions, address: Address) {
   const { clientTlsOptions } = await import("./client_tls.ts");
-  // An IP literal cannot be a server name (RFC 6066, section 3). Without a name, the certificate is checked against the
-  // address.
+  // An IP address cannot be a server name (RFC 6066, section 3). If there is no server name, TLS checks the certificate
+  // against the address.
   const host = address.kind === "tcp" ? address.host : "localhost";
   const name = serverName ?? (isIpLiteral(host) ? undefined : host);
   return { ...clientTlsOptions(material), ...(name === undefined ? {} : { servername: name }) };

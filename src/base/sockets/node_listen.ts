@@ -5,7 +5,8 @@ import type { Listen } from "./connection.ts";
 import { NodeConnection } from "./node_connection.ts";
 
 /**
- * The time limit of a TLS handshake, in milliseconds. It is needed here because no other code knows the connection yet.
+ * The default time limit of a TLS handshake, in milliseconds. The limit is needed here because no other code knows the
+ * connection yet.
  */
 const handshakeMsMaxDefault = 10_000;
 const handshakesMaxDefault = 1_000;
@@ -29,7 +30,8 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
     server.once("error", reject);
     server.once("listening", () => {
       server.off("error", reject);
-      // An error such as a lack of file descriptors concerns one connection; the next one may succeed.
+      // Ignores an error such as a lack of file descriptors: it concerns one connection, and the next connection may
+      // succeed.
       server.on("error", () => {});
       resolve();
     });

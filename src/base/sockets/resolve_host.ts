@@ -5,7 +5,7 @@ export type ResolveHost = (host: string) => Promise<string[]>;
 
 const ipv4Literal = /^\d{1,3}(?:\.\d{1,3}){3}$/;
 
-/** Resolves a host name. Returns an IP literal as it is, without loading the resolver. */
+/** Resolves a host name. Returns an IP address unchanged, without loading the resolver. */
 export const resolveHost: ResolveHost = async (host) => {
   if (isIpLiteral(host)) return [host];
   const { lookup } = await import("node:dns/promises");

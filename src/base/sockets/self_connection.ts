@@ -1,6 +1,6 @@
 /**
- * Detects a TCP connection that is connected to itself. This happens if no process listens, and the kernel chooses the
- * dialed port as the local port.
+ * Detects a TCP connection that is connected to itself. This happens if no process listens on the port to which a
+ * client connects, and the kernel chooses the same port as the client's local port.
  */
 import { type Address, formatAddress } from "./connection.ts";
 
@@ -13,8 +13,8 @@ export interface SocketEnds {
 
 /**
  * Returns the error for a connection to itself, or null for any other connection. Linux allows such a connection (RFC
- * 9293, 3.5, simultaneous open) on ports of its ephemeral range, so clients that often retry meet it. Such a client
- * would read its own bytes and occupy the server's port.
+ * 9293, 3.5, simultaneous open) on its ephemeral ports, so clients that often retry can get one. The client would then
+ * read its own bytes and occupy the server's port.
  */
 export function selfConnectionError(ends: SocketEnds, address: Address): Error | null {
   const { localAddress, localPort, remoteAddress, remotePort } = ends;

@@ -1,6 +1,6 @@
 /**
- * Tells which users or machines can connect to a socket, judging by its address and the modes of its path. Keys and
- * tokens may restrict access further.
+ * Tells which users or machines can connect to a socket, from its address and the modes of its path. Keys and tokens
+ * may restrict access further.
  */
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -10,8 +10,8 @@ import { type Address, formatAddress } from "./connection.ts";
 const everyUser = "all users of this machine";
 
 /**
- * Describes who can reach an address, as in "for other machines, too". Host names other than localhost count as network
- * addresses. `isProtected` means that the socket has TLS or keys.
+ * Describes who can reach an address, as in "for other machines, too". A host name other than localhost counts as a
+ * network address. `isProtected` is true if the socket has TLS or keys.
  */
 export function describeWhoReachesSocket(address: Address, isProtected: boolean): string {
   if (address.kind === "unix") return reachOfPath(address.path);
@@ -19,17 +19,17 @@ export function describeWhoReachesSocket(address: Address, isProtected: boolean)
   return isProtected ? "other machines, too" : "other machines, too, WITHOUT TLS OR KEYS";
 }
 
-/** Returns whether other machines may reach an address. */
+/** Returns true if other machines may reach an address. */
 export function isReachableFromNetwork(address: Address): boolean {
   return address.kind === "tcp" && !isLoopbackHost(address.host);
 }
 
-/** Returns whether a host name or address belongs to this machine only. */
+/** Returns true if a host name or address means this machine, for this machine only. */
 export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || host === "::1" || /^(::ffff:)?127(\.\d+){3}$/.test(host);
 }
 
-/** Lists addresses with who can reach them, as "A, B for …" or "A for …, B for …". */
+/** Returns a list of addresses for people, with who can reach each: "A, B for …" or "A for …, B for …". */
 export function describeWhoReachesSockets(
   addresses: readonly Address[],
   { isProtected, format = formatAddress, separator = " " }: {
@@ -44,7 +44,10 @@ export function describeWhoReachesSockets(
   return addresses.map((address) => `${format(address)}${separator}for ${reachOf(address)}`).join(", ");
 }
 
-/** Judges by the rights that a client needs: to write to the socket, and to search all folders above it. */
+/**
+ * Describes who can reach a Unix socket, from the rights that a client needs: to write to the socket, and to search all
+ * folders above it.
+ */
 function reachOfPath(path: string): string {
   const user = process.geteuid?.() === 0 ? "root" : "this user";
   try {
@@ -59,7 +62,7 @@ function reachOfPath(path: string): string {
     if (forAll) return everyUser;
     if (forGroup) return `${user} and its group`;
   } catch {
-    // others cannot look at the path either
+    // Other users cannot look at the path either.
   }
   return `${user} only`;
 }

@@ -15,7 +15,8 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * Calls `bind` when the address is free. Rejects with CANNOT_CREATE; its message is "Cannot" + `action` + the reason.
+ * Calls `bind` when the address is free. Rejects with CANNOT_CREATE; the message consists of "Cannot", `action` and the
+ * reason.
  */
 export async function takeListenAddress<Bound>(
   address: Address,

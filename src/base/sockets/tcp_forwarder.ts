@@ -1,6 +1,6 @@
 /**
- * Forwards TCP connections to the current leader. When the leader changes, closes all connections; new connections
- * reach the new leader.
+ * Forwards TCP connections to the current leader. When the leader changes, closes all open connections; the clients
+ * then connect to the new leader.
  */
 import { errorMessage } from "../errors.ts";
 import { onAbort, whenAborted } from "../support/abort.ts";
@@ -19,9 +19,9 @@ export interface TcpForwarderOptions {
   readonly log: (sentence: string) => void;
 }
 
-/** The leader, and a signal for its replacement. */
+/** The leader, and a signal that aborts when another leader replaces it. */
 interface CurrentLeader {
-  /** Null if there is no leader, or if it has no address. */
+  /** The leader's address; null if there is no leader or the leader has published no address. */
   readonly address: Address | null;
   readonly replaced: AbortController;
 }
@@ -83,7 +83,7 @@ export class TcpForwarder {
       } catch (thrown) {
         if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = errorMessage(thrown);
       }
-      // A new leader ends this pause.
+      // A new leader ends this pause early.
       await sleep(
         clock,
         backoffMs(failures, requestBackoff),
@@ -125,12 +125,12 @@ export class TcpForwarder {
   }
 }
 
-/** The most bytes of one direction that this process buffers. When there are more, it stops reading from the sender. */
+/** The most bytes of one direction that this process buffers. At this limit, it stops reading from the sender. */
 export const forwarderBufferBytesMax = 256 * 1024;
 
 /**
- * One of two joined connections: passes its bytes to the other one, as fast as that one's peer reads. Each direction
- * ends separately. Created before both connections exist.
+ * One of two joined connections. Passes the bytes that arrive on its connection to the other one, as fast as the other
+ * peer reads. Each direction ends separately. Created before both connections exist.
  */
 class SpliceEnd implements ConnectionHandlers {
   readonly #onClosed: () => void;
@@ -153,7 +153,7 @@ class SpliceEnd implements ConnectionHandlers {
     this.#connection = connection;
   }
 
-  /** Joins the two sides. Both must be attached to their connections. */
+  /** Joins this side with the other side. Both must be attached to their connections. */
   join(other: SpliceEnd): void {
     this.#other = other;
     other.#other = this;
@@ -182,10 +182,10 @@ class SpliceEnd implements ConnectionHandlers {
   onClosed(error: Error | null): void {
     this.#isClosed = true;
     const peer = this.#otherConnection();
-    // The other side must not take a failure for an orderly end.
+    // The other side gets an orderly end only if there was no failure; it would otherwise take the data for complete.
     if (error === null) peer?.end();
     else peer?.destroy();
-    // Reads from the other side again, because only reading detects its end.
+    // Reads from the other side again, because its end can be detected only by reading.
     peer?.resume();
     this.#onClosed();
   }

@@ -9,12 +9,12 @@ import type { KeyObject, X509Certificate } from "node:crypto";
 import process from "node:process";
 import { checkPrivateFile } from "../support/private_file.ts";
 
-/** Runs a function that reads a file. May add the name of the file's setting to the error. */
+/** Runs a function that reads a file. If the function throws, may add the name of the file's setting to the error. */
 type AtSetting = <T>(name: "ca" | "cert" | "key", act: () => T) => T;
 
 export interface TlsFilesOptions {
   readonly at?: AtSetting;
-  /** Called once for each change of the files after which they cannot be used. */
+  /** Called once for each change of the files that makes them unusable. */
   readonly warn?: ((text: string) => void) | undefined;
 }
 
@@ -32,16 +32,16 @@ export class TlsFiles implements TlsFileSource {
     this.#current = readTlsFiles(names, at);
   }
 
-  /** Returns the files' current content, or the last usable content while they cannot be used. */
+  /** Returns the current content of the files; while they cannot be used, the last usable content. */
   current(): TlsOptions {
     const version = versionOf(this.names);
     if (version === this.#version) return this.#current;
-    // Keeps the version from before reading, so that a file that changes meanwhile is read again next time.
+    // Keeps the version from before reading. If a file changes during the reading, it is then read again next time.
     this.#version = version;
     try {
       this.#current = readTlsFiles(this.names, (_, act) => act());
     } catch (error) {
-      this.#warn(`cannot use the new TLS files, and keeps the ones read before: ${errorMessage(error)}`);
+      this.#warn(`cannot use the new TLS files, and keeps using the previous ones: ${errorMessage(error)}`);
     }
     return this.#current;
   }
@@ -108,7 +108,7 @@ function readPrivateKey(file: string, passphrase: string | undefined): string {
   return pem;
 }
 
-/** Throws CONFIG when the private key does not belong to the certificate. */
+/** Throws CONFIG if the private key does not belong to the certificate. */
 function checkPair(
   cert: { file: string; pem: string },
   key: { file: string; pem: string },

@@ -5,16 +5,18 @@ import { currentTlsOptions, type TlsSource } from "./connection.ts";
 
 export type SocketServer = Server;
 
-/** How often the files are checked, in milliseconds. A timer does so, because Bun has no event before a handshake. */
+/**
+ * How often the files are checked, in milliseconds. A timer checks them, because Bun has no event before a handshake.
+ */
 const renewalMs = 1000;
 
 /**
- * Creates the server; the caller listens and closes it. With `ca`, clients need a certificate that this authority
- * signed.
+ * Creates the server; the caller listens and closes it. If `ca` is set, clients need a certificate that this authority
+ * has signed.
  */
 export function createTlsServer(source: TlsSource, { handshakeMsMax, handshakesMax }: {
   readonly handshakeMsMax: number;
-  /** Null for no limit. */
+  /** The most connections in their handshake; null for no limit. */
   readonly handshakesMax: number | null;
 }, opened: (socket: Socket) => void): Server {
   let used = currentTlsOptions(source);
@@ -36,17 +38,17 @@ export function createTlsServer(source: TlsSource, { handshakeMsMax, handshakesM
 }
 
 /**
- * Limits the connections in their TLS handshake, so that silent clients cannot use up the file descriptors. No other
- * code counts these connections.
+ * Limits the number of connections in their TLS handshake, so that silent clients cannot use up the file descriptors.
+ * No other code counts these connections.
  */
 function limitHandshakes(server: Server, handshakesMax: number): void {
   // The key is the peer's address, because Node.js has separate objects for the TCP connection and for TLS.
   const handshakes = new Map<string, Socket>();
   const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
   server.on("connection", (socket: Socket) => {
-    if (socket.remotePort === undefined) return; // already reset
+    if (socket.remotePort === undefined) return; // the peer has already reset the connection
     const peer = peerOf(socket);
-    handshakes.get(peer)?.destroy(); // an ended connection whose port is reused
+    handshakes.get(peer)?.destroy(); // an earlier connection from the same port, which has ended
     handshakes.set(peer, socket);
     socket.once("close", () => {
       if (handshakes.get(peer) === socket) handshakes.delete(peer);

@@ -1,23 +1,23 @@
 /**
- * Tables whose rows have a checksum over all columns, so that a row changed by a disk error is detected. SQLite itself
- * checks only the structure of its pages and its log. Pure.
+ * Tables whose rows have a checksum over all columns, so that baton detects a row that a disk error has changed. SQLite
+ * itself checks only the structure of its pages and its log. Pure.
  */
 import { crc32 } from "node:zlib";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
 
 export interface ChecksumTable<Column extends string> {
   readonly name: string;
-  /** All columns but `sum`, in the order of the checksum. */
+  /** All columns except `sum`, in the order in which the checksum covers them. */
   readonly columns: readonly Column[];
   /** All columns including `sum`, for a SELECT. Checking a row needs all of them. */
   readonly allColumns: string;
   readonly insert: string;
   readonly replace: string;
-  /** Returns the values that `insert` and `replace` bind. Ignores other values of the row. */
+  /** Returns the values that `insert` and `replace` bind. Ignores columns that are not in the table. */
   valuesToBind(row: Readonly<Record<Column, SqlValue>>): SqlValue[];
   /** Returns the checksum of a row with these values. */
   checksumOfRow(row: Readonly<Record<Column, SqlValue>>): number;
-  /** Returns whether a row still has the values that were stored. */
+  /** Returns true if a row has the values with which it was stored. */
   isIntact(row: SqlRow): boolean;
 }
 
@@ -50,13 +50,17 @@ const emptyBytes = new Uint8Array(new ArrayBuffer(1), 0, 0);
 
 const kinds = { nothing: 0, number: 1, text: 2, bytes: 3 } as const;
 const encoder = new TextEncoder();
-/** Collects numbers and short texts, because one checksum over many values is faster than many small ones. */
+/**
+ * A buffer that collects numbers and short texts, because one checksum over many values is faster than many small
+ * checksums.
+ */
 const gathered = new Uint8Array(2048);
 const view = new DataView(gathered.buffer);
 const shortTextMax = 256;
 
 /**
- * Returns the CRC-32 of the values with their types and lengths, so that bytes moved between values are detected.
+ * Returns the CRC-32 of the values. It includes their types and lengths, so that bytes that moved from one value to
+ * another are detected.
  */
 export function computeChecksumOfValues(values: readonly SqlValue[]): number {
   let sum = 0, at = 0;
@@ -90,7 +94,7 @@ export function computeChecksumOfValues(values: readonly SqlValue[]): number {
 }
 
 /**
- * Returns whether an error means damaged data: SQLite found damaged pages, or a number that baton never stores. Other
+ * Returns true if an error means damaged data: SQLite found damaged pages, or a number that baton never stores. Other
  * errors, of the disk or of a lock, prove no damage.
  */
 export function isSqliteDamageError(error: unknown): boolean {

@@ -1,7 +1,8 @@
 /**
- * A small file beside a database, with the number of a commit that was certainly stored (the mark). If the write-ahead
- * log was truncated or removed, SQLite silently reads an older state. The mark shows that, because it is then above the
- * commit number in the database. It is written after the commit was flushed, so that a crash never leaves it too high.
+ * A small file beside a database with the number of a commit that was certainly stored (the mark). If the write-ahead
+ * log was truncated or removed, SQLite silently reads an older state of the database. The mark then reveals the loss,
+ * because it is higher than the commit number in the database. baton writes the mark after the commit was flushed, so a
+ * crash never leaves the mark too high.
  */
 import { closeSync, constants, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -36,11 +37,11 @@ export class LastCommitNumberFile {
   }
 
   /**
-   * Writes the number. Set `flush` for the first commit of a write-ahead log: a power failure can then lose later
-   * numbers, but not the first. Throws the system's error.
+   * Writes the number to the file. `flush` must be true for the first commit of a write-ahead log: a power failure can
+   * then lose later numbers, but not the first one. Throws the system's error.
    */
   write(number: bigint, { flush }: { readonly flush: boolean }): void {
-    if (flush) this.close(); // the file may have been removed
+    if (flush) this.close(); // the file may have been removed, so it is opened again
     const isNew = this.#file === null;
     this.#file ??= openSync(this.#path, constants.O_RDWR | constants.O_CREAT, 0o600);
     const bytes = Buffer.alloc(markBytes);
@@ -52,7 +53,7 @@ export class LastCommitNumberFile {
     flushPath(dirname(this.#path));
   }
 
-  /** Removes the file. Call it when the log was copied into the database. */
+  /** Removes the file. The caller does this after copying the log into the database. */
   remove(): void {
     this.close();
     rmSync(this.#path, { force: true });

@@ -4,9 +4,9 @@ import { DatabaseSync } from "node:sqlite";
 import { flushPath } from "./durable_file.ts";
 
 /**
- * Creates a database without tables, in WAL mode, with these pragmas. Builds it under a temporary name, which a killed
- * process leaves behind. Keeps a file that another process has created meanwhile. The caller flushes the folder. Throws
- * errors of the system and of SQLite.
+ * Creates a database without tables, in WAL mode, with these pragmas. Builds the database under a temporary name; a
+ * process that is killed leaves the temporary file behind. If another process has created the database in the meantime,
+ * keeps that file. The caller flushes the folder. Throws errors of the system and of SQLite.
  */
 export function createDatabaseFile(path: string, pragmas = ""): void {
   const making = `${path}.new-${crypto.randomUUID()}`;
@@ -22,8 +22,8 @@ export function createDatabaseFile(path: string, pragmas = ""): void {
     try {
       linkSync(making, path);
     } catch (thrown) {
-      // Either the file exists now, or the file system has no links. Without links, renaming may replace another
-      // process's new file; that process detects the replacement.
+      // Either the file exists now, or the file system has no links. If it has no links, renaming may replace a file
+      // that another process has just created; that process detects the replacement.
       if (!existsSync(path)) {
         if ((thrown as NodeJS.ErrnoException).code === "ENOENT") throw thrown;
         renameSync(making, path);

@@ -1,6 +1,6 @@
 /**
- * Records damaged and missing rows that a store has met. A request that needs such a row fails. Each damage is reported
- * and counted once.
+ * Records damaged and missing rows that a store has found. A request that needs such a row fails. Each damage is
+ * reported and counted only once.
  */
 import type { SqlRow } from "./sql_row.ts";
 import { type ChecksumTable, isSqliteDamageError } from "./checksum_table.ts";
@@ -12,8 +12,8 @@ const reportedMax = 10_000;
 export class DamageError extends Error {}
 
 /**
- * Returns the result of `read`, or `otherwise` if `read` throws an error that `isExpected` accepts, by default a
- * DamageError.
+ * Returns the result of `read`. If `read` throws an error that `isExpected` accepts (by default a DamageError), returns
+ * `otherwise`.
  */
 export function readOrIfDamaged<T, Other>(
   otherwise: Other,
@@ -46,7 +46,8 @@ export class StoreDamageLog {
   }
 
   /**
-   * Returns the row if it is intact; otherwise throws DamageError. `where` is text for the message: "of topic news".
+   * Returns the row if it is intact; otherwise throws DamageError. `where` is a text for the message, such as "of topic
+   * news".
    */
   requireIntactRow<Row extends SqlRow>(table: ChecksumTable<string>, row: Row, where: string): Row {
     if (table.isIntact(row)) return row;
@@ -71,7 +72,7 @@ export function describeDamagedRow(table: string, id: unknown, where: string): s
   return `${id === undefined ? "a row" : `row ${id}`} of the ${table} ${where} is damaged`;
 }
 
-/** Names one or several messages in an error. */
+/** Returns the name of one or several messages for an error, such as a range of IDs. */
 export function formatMessageRange(first: number, last: number): string {
   return first === last ? `message ${first}` : `messages ${first} to ${last}`;
 }

@@ -2,16 +2,16 @@
 
 export interface DiskSpace {
   readonly bytes: number;
-  /** The bytes that this user will have free when the log and the open transaction are in the database. */
+  /** The number of bytes that this user will have free when the log and the open transaction are in the database. */
   readonly freeBytes: number;
-  /** Bytes of the database's used pages, and of its free pages, which it will fill first. */
+  /** The bytes in the database's used pages, and in its free pages, which the database will fill first. */
   readonly usedBytes: number;
   readonly unusedBytes: number;
 }
 
 /**
- * Returns how many bytes stay free after `bytes` more are written. Each byte needs space twice: in the log, and then in
- * the database.
+ * Returns how many bytes stay free after `bytes` more are written. Each byte needs space twice: first in the log, then
+ * in the database.
  */
 export function freeDiskBytesAfterWrite(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,
@@ -21,8 +21,8 @@ export function freeDiskBytesAfterWrite(
 }
 
 /**
- * Returns how many bytes can be added while `kept` bytes stay free; never less than 0. `logBytes` is the log's present
- * size.
+ * Returns how many bytes can be added if `kept` bytes must stay free; never less than 0. `logBytes` is the current size
+ * of the log.
  */
 export function writableDiskBytes(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,

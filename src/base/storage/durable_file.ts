@@ -1,8 +1,11 @@
-/** Writes files and folder entries that must survive a power failure. All functions throw the system's error. */
+/** Writes files and folder entries so that they survive a power failure. All functions throw the system's error. */
 import { closeSync, fchmodSync, fsyncSync, openSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** Flushes a file's content, or a folder's entries. After creating or renaming a file, flush its folder too. */
+/**
+ * Flushes the content of a file, or the entries of a folder. A caller that has created or renamed a file must also
+ * flush its folder.
+ */
 export function flushPath(path: string): void {
   const fd = openSync(path, "r");
   try {
@@ -23,8 +26,8 @@ export function flushPathIfPresent(path: string): void {
 }
 
 /**
- * Writes a file and flushes its content. For a new file, the caller also flushes the folder. `flags` are for `open`.
- * The umask does not change the mode 600.
+ * Writes a file and flushes its content. If the file is new, the caller must also flush the folder. `flags` are for
+ * `open`. The file has mode 600, whatever the umask is.
  */
 export function writeFlushedFile(
   path: string,
@@ -41,11 +44,14 @@ export function writeFlushedFile(
   }
 }
 
-/** Error codes for folders that this user may not read, and for file systems that cannot flush a folder. */
+/**
+ * Error codes for folders that this user may not read, and for file systems that cannot flush a folder. Such errors are
+ * ignored.
+ */
 const ignoredErrors = ["EACCES", "EPERM", "EINVAL", "EBADF", "ENOTSUP"];
 
 /**
- * Flushes the entries of a folder and of all its parents, up to the root. Use it when some of them may be new, for
+ * Flushes the entries of a folder and of all its parents, up to the root. Needed if some of the folders may be new, for
  * example because a killed process created them.
  */
 export function flushParentFolders(path: string): void {
@@ -60,7 +66,7 @@ export function flushParentFolders(path: string): void {
 }
 
 /**
- * Extends an existing file to `bytes` with zeros and flushes it. Does nothing if the file is longer or missing.
+ * Extends an existing file to `bytes` with zeros and flushes it. Does nothing if the file is missing or already longer.
  */
 export function reserveFile(path: string, bytes: number): void {
   const length = statSync(path, { throwIfNoEntry: false })?.size;
@@ -77,7 +83,7 @@ export function reserveFile(path: string, bytes: number): void {
   }
 }
 
-/** Creates an empty file for its owner only, unless it exists. SQLite gives its log the same mode. */
+/** Creates an empty file that only its owner can read, unless the file exists. SQLite gives its log the same mode. */
 export function createPrivateFile(path: string): void {
   closeSync(openSync(path, "a", 0o600));
 }

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import process from "node:process";
 
 /**
- * The file that the owner of a store locks. The database is another file, so that other processes can still read it.
+ * The file that the owner of a store locks. The database is a separate file, so that other processes can still read it.
  */
 export const storeOwnerFileName = "owner.sqlite";
 
@@ -20,8 +20,8 @@ export function findFileLockHolder(path: string): number | null {
 }
 
 /**
- * Finds another process that locks this inode. `table` has lines of proc_locks(5): `1: POSIX ADVISORY WRITE 4711
- * 08:01:131130 0 EOF`.
+ * Finds another process that locks the file with this inode number. `table` has lines of proc_locks(5): `1: POSIX
+ * ADVISORY WRITE 4711 08:01:131130 0 EOF`.
  */
 export function findLockHolderInTable(table: string, inode: bigint): number | null {
   for (const line of table.split("\n")) {

@@ -9,8 +9,8 @@ export type DatabaseRow = Readonly<Record<string, unknown>>;
 
 /**
  * Returns the result of `read`: a row, rows, or undefined. If a disk error has made an integer too large for a
- * JavaScript number, returns the nearest number instead. The row's checksum then detects the damage, and other rows
- * stay readable.
+ * JavaScript number, the result has the nearest number instead. The row's checksum then detects the damage, and other
+ * rows stay readable.
  */
 export function readWithNearestNumbers<Read>(
   statement: StatementSync,

@@ -1,6 +1,6 @@
 /**
- * An open SQLite file of a store: its owner, format, statements, transactions, log and size. The caller defines the
- * tables. All calls block, so services use this class in a storage thread (storage_thread.ts).
+ * An open SQLite file of a store. Handles its owner, format, statements, transactions, log and size; the caller defines
+ * the tables. All calls block, so services use this class in a storage thread (storage_thread.ts).
  */
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -17,7 +17,7 @@ import { storeOwnerFileName } from "./file_lock_holder.ts";
 import { isDatabaseLocked, isDiskFullError } from "./storage_error.ts";
 
 export const sqlitePageBytes = 4096;
-/** How long a transaction relies on an earlier check that the files are in place, in milliseconds. */
+/** How long a transaction relies on the last check that the files are in place, in milliseconds. */
 const checkMs = 100;
 /** The pause between attempts to open a locked file, in milliseconds. */
 const pauseMs = 10;
@@ -31,29 +31,34 @@ export interface SqliteFileOptions {
   /** Called before the folder is used. */
   readonly makeFolder?: () => void;
   /**
-   * Called before SQLite opens the file: creates it, or checks its log. In an owned store, only the owner calls this.
+   * Called before SQLite opens the file. The function creates the file, or checks its log. In an owned store, only the
+   * owner calls it.
    */
   readonly prepare: () => void;
-  /** Called when the format was checked and nothing was written yet. */
+  /** Called after the format was checked, before anything is written. */
   readonly inspect?: (database: DatabaseSync) => void;
-  /** Runs in the transaction that creates the tables. An owner runs such a transaction whenever it opens the file. */
+  /**
+   * Adds the first rows, in the transaction that creates the tables. An owner runs this transaction whenever it opens
+   * the file.
+   */
   readonly addFirstRows?: (database: DatabaseSync) => void;
   /**
-   * Makes this process the owner of the folder, the only one that writes. By default several processes share the file.
+   * Makes this process the owner of the folder: the only process that writes. If there is no owner, several processes
+   * share the file.
    */
   readonly owner?: SqliteOwner;
   /** Converts an error of the constructor; by default it is thrown as it is. */
   readonly openError?: (error: unknown) => unknown;
-  /** Whether each transaction checks that the file and its log were not removed or replaced. */
+  /** If true, each transaction checks that the file and its log were not removed or replaced. */
   readonly checksFiles?: boolean;
 }
 
 export interface SqliteOwner {
-  /** The column of the table `owner` that has the owner's random ID. */
+  /** The column of the table `owner` that stores the owner's random ID. */
   readonly column: string;
-  /** Makes the error for a process that finds the folder locked by another owner. */
+  /** Makes the error for a process that tries to open a folder that another owner has locked. */
   readonly busy: () => Error;
-  /** Makes the error for an owner that finds that a later owner has taken over. */
+  /** Makes the error for an owner that detects that a later owner has taken over. */
   readonly takenOver: () => Error;
 }
 
@@ -65,15 +70,13 @@ export class SqliteFile implements Disposable {
   readonly #logPath: string;
   readonly #owner: SqliteOwner | undefined;
   readonly #ownerLock: DatabaseSync | null;
-  /**
-   * This owner's ID in the database; random, because a copied file would repeat a number.
-   */
+  /** This owner's ID in the database. The ID is random, because a counter would repeat itself in a copy of the file. */
   readonly #ownerId = crypto.randomUUID();
   readonly #files: OpenFilesCheck | null;
   readonly #statements = new Map<string, StatementSync>();
   #inTransaction = false;
   #loggedBytes = 0;
-  /** `#loggedBytes` when the open transaction began. */
+  /** The value of `#loggedBytes` at the beginning of the open transaction. */
   #loggedBefore = 0;
   /** The number of executed statements, by which tests measure cost. */
   statements = 0;
@@ -93,7 +96,8 @@ export class SqliteFile implements Disposable {
     try {
       options.makeFolder?.();
       if (owner !== undefined) lock = lockFolder(folder, owner);
-      // SQLite treats what a killed process wrote as stored, even if it was never flushed, so it is flushed here.
+      // Flushes the log: SQLite treats the data that a killed process wrote as stored, even if that process never
+      // flushed it.
       flushPathIfPresent(this.#logPath);
       options.prepare();
       this.database = repeatWhileLocked(options.busyMs, () => openTables(options, this.#ownerId));
@@ -130,7 +134,7 @@ export class SqliteFile implements Disposable {
     this.run(table.insert, ...table.valuesToBind(row));
   }
 
-  /** Overwrites a row with the same key. */
+  /** Writes a row, and overwrites the row with the same key. */
   replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.run(table.replace, ...table.valuesToBind(row));
   }
@@ -150,8 +154,8 @@ export class SqliteFile implements Disposable {
   }
 
   /**
-   * Makes everything since `begin` durable. If it throws, the outcome is unknown, except that nothing was stored if the
-   * disk is full.
+   * Makes all changes since `begin` durable. If it throws, the outcome is unknown; but if the disk is full, nothing was
+   * stored.
    */
   commit(): void {
     if (!this.#inTransaction) return;
@@ -160,7 +164,7 @@ export class SqliteFile implements Disposable {
     this.commits++;
   }
 
-  /** Rolls back, unless SQLite has done so itself after a full disk. */
+  /** Rolls back the transaction, unless SQLite itself has rolled it back because the disk was full. */
   rollBack(): void {
     this.#inTransaction = false;
     try {
@@ -170,7 +174,10 @@ export class SqliteFile implements Disposable {
     }
   }
 
-  /** Runs `work` in a transaction, which is durable when this method returns. If `work` throws, nothing is stored. */
+  /**
+   * Runs `work` in a transaction, which is durable when this method returns. If `work` throws, the transaction stores
+   * nothing.
+   */
   transaction<Result>(work: () => Result): Result {
     try {
       this.begin();
@@ -190,13 +197,14 @@ export class SqliteFile implements Disposable {
     if (this.statement(`SELECT ${column} AS id FROM owner`).get()?.["id"] !== this.#ownerId) throw takenOver();
   }
 
-  /** Makes the next transaction check the files, however recent the last check is. */
+  /** Makes the next transaction check the files, even if they were checked recently. */
   invalidateFileCheck(): void {
     this.#files?.invalidate();
   }
 
   /**
-   * An upper bound of the log's bytes since the last checkpoint, because neighboring rows share a page.
+   * An upper limit of the bytes in the log since the last checkpoint. The log may have fewer bytes, because neighboring
+   * rows share a page.
    */
   get loggedBytes(): number {
     return this.#loggedBytes;
@@ -235,7 +243,7 @@ export class SqliteFile implements Disposable {
     return (this.pragma("page_count") - this.pragma("freelist_count")) * sqlitePageBytes;
   }
 
-  /** The file system's size and free space for this user, in bytes; zeros if the folder was removed. */
+  /** The size of the file system, and its free space for this user, in bytes; zeros if the folder was removed. */
   fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
     try {
       const { bsize, blocks, bavail } = statfsSync(this.folder);
@@ -258,13 +266,13 @@ export class SqliteFile implements Disposable {
     };
   }
 
-  /** The bytes by which the database file will grow when the log is copied into it. */
+  /** The number of bytes by which the database file will grow when the log is copied into it. */
   get owedBytes(): number {
     const fileBytes = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
     return Math.max(0, this.pragma("page_count") * sqlitePageBytes - fileBytes);
   }
 
-  /** Runs work that belongs to opening. If the work throws, closes the file and releases its locks. */
+  /** Runs a step of opening the file. If the step throws, closes the file and releases its locks. */
   closeIfFails<Result>(work: () => Result): Result {
     try {
       return work();
@@ -274,7 +282,7 @@ export class SqliteFile implements Disposable {
     }
   }
 
-  /** Calls `closed` after closing the file, while the process still owns the folder. */
+  /** Closes the file. Calls `closed` afterwards, while the process still owns the folder. */
   close(closed: () => void = () => {}): void {
     try {
       this.database.close();
@@ -298,8 +306,8 @@ export class SqliteFile implements Disposable {
 /** Locks the folder until the file is closed or the process ends. */
 function lockFolder(folder: string, { busy }: SqliteOwner): DatabaseSync {
   const path = join(folder, storeOwnerFileName);
-  // The file is private, because a user who can read it could lock it. An existing file is not touched, because closing
-  // it would release SQLite's locks on it (fcntl(2)).
+  // Makes the file private, because a user who can read it could lock it. Does not open an existing file, because
+  // closing it would release SQLite's locks on it (fcntl(2)).
   if (!existsSync(path)) createPrivateFile(path);
   const database = new DatabaseSync(path);
   try {
@@ -311,7 +319,10 @@ function lockFolder(folder: string, { busy }: SqliteOwner): DatabaseSync {
   }
 }
 
-/** Repeats opening, because SQLite does not wait by itself while it switches to a write-ahead log. */
+/**
+ * Repeats opening while another process locks the file, because SQLite itself does not wait while it switches to a
+ * write-ahead log.
+ */
 function repeatWhileLocked<Result>(busyMs: number, open: () => Result): Result {
   const startMs = performance.now();
   for (;;) {
@@ -329,16 +340,16 @@ function openTables(options: SqliteFileOptions, ownerId: string): DatabaseSync {
   const database = new DatabaseSync(format.path);
   try {
     database.exec(`PRAGMA busy_timeout = ${busyMs}; ${pragmas}`);
-    checkSqliteFormat(database, format); // first, so that another program's file is not changed
+    checkSqliteFormat(database, format); // checked first, so that baton does not change another program's file
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     inspect?.(database);
     const isNew = readSqlitePragma(database, "user_version") === 0;
-    // Flushes the folders before the file has content, so that a process that finds content need not flush them.
+    // Flushes the folders before the file has content. A process that finds content then need not flush them.
     if (isNew) flushParentFolders(format.folder);
     if (!isNew && owner === undefined) return database;
     const write = () => {
       database.exec("BEGIN IMMEDIATE");
-      checkSqliteFormat(database, format); // another process may have created the tables meanwhile
+      checkSqliteFormat(database, format); // another process may have created the tables before this transaction
       database.exec(format.schema);
       addFirstRows?.(database);
       if (owner !== undefined) {
@@ -354,7 +365,9 @@ function openTables(options: SqliteFileOptions, ownerId: string): DatabaseSync {
   }
 }
 
-/** Repeats `write` with an empty log if the disk has no room for another transaction in the log. */
+/**
+ * Runs `write`. If the disk has no space for another transaction in the log, empties the log and runs `write` again.
+ */
 function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
   try {
     write();
@@ -363,7 +376,7 @@ function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
     try {
       database.exec("ROLLBACK");
     } catch {
-      // SQLite has done so itself
+      // SQLite itself has rolled back.
     }
     database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     write();
@@ -371,13 +384,13 @@ function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
 }
 
 /**
- * Copies a snapshot of a database into a new file, which is durable when this returns. Leaves no file after an error.
- * The copy is named `path`.part until it is complete, so that no user takes an interrupted copy for a whole one. Throws
- * EEXIST if such a file exists, because another copy is being made or was interrupted. `read` opens the database and
- * passes it to its argument.
+ * Copies a snapshot of a database into a new file, which is durable when this function returns. Leaves no file after an
+ * error. The copy is named `path`.part until it is complete, so that no user takes an interrupted copy for a complete
+ * one. Throws EEXIST if a file `path`.part exists, because another copy is being made or was interrupted. `read` must
+ * open the database and pass it to the given function.
  */
 export function copySqliteDatabase(read: (copy: (database: DatabaseSync) => void) => void, path: string, options: {
-  /** May change the copy before it is flushed. */
+  /** Called with the finished copy; may change the copy before it is flushed. */
   readonly complete?: (part: string) => void;
   /** Throws if the copy is damaged. */
   readonly check: (copy: DatabaseSync) => void;
@@ -411,14 +424,14 @@ function checkCopy(part: string, check: (copy: DatabaseSync) => void): void {
   check(copy);
 }
 
-/** Checks that open files were not removed or replaced, because writes to removed files are lost. */
+/** Checks that open files were not removed or replaced, because data written to a removed file is lost. */
 class OpenFilesCheck {
   readonly #folder: string;
   readonly #checkMs: number;
   readonly #inodes: ReadonlyMap<string, bigint | null>;
   #checkedMs = -Infinity;
 
-  /** Remembers the files; call it when they are open. `checkMs` is how long a check stays valid, in milliseconds. */
+  /** Remembers the files, which must be open. `checkMs` is how long a check stays valid, in milliseconds. */
   constructor(folder: string, names: readonly string[], { checkMs }: { readonly checkMs: number }) {
     this.#folder = folder;
     this.#checkMs = checkMs;

@@ -1,9 +1,9 @@
-/** Checks the owner, the format and the tables of an SQLite database. */
+/** Checks that an SQLite database belongs to this program, and checks its format and its tables. */
 import { DatabaseSync } from "node:sqlite";
 import { BatonError } from "../errors.ts";
 
 export interface SqliteFormat {
-  /** The name of the store in messages: "topic store". */
+  /** The name of the store in messages, such as "topic store". */
   readonly what: string;
   readonly folder: string;
   readonly path: string;
@@ -14,8 +14,8 @@ export interface SqliteFormat {
 }
 
 /**
- * Throws CONFIG for another program's database or an unknown format, and Error for a damaged schema. Accepts a new
- * file.
+ * Throws CONFIG for another program's database or an unknown format, and Error for a damaged schema. Accepts a new,
+ * empty file.
  */
 export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat): void {
   const before = readSqlitePragma(database, "user_version");
@@ -37,8 +37,8 @@ export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat):
 }
 
 /**
- * Throws if a table or an index is not as `schema` creates it. SQLite itself would use a damaged definition, or create
- * an empty table beside one with a damaged name.
+ * Throws if a table or an index is not as `schema` creates it. SQLite itself would use a damaged definition. If the
+ * name of a table is damaged, SQLite would create an empty table beside it.
  */
 export function checkSqliteSchema(database: DatabaseSync, schema: string): void {
   using fresh = new DatabaseSync(":memory:");

@@ -1,18 +1,18 @@
-/** Tells what errors of SQLite and of the file system mean for a store. Pure. */
+/** Tells what errors of SQLite and of the file system mean for a store: a lock, a full disk, or a failure. Pure. */
 import { BatonError, errorMessage } from "../errors.ts";
 
 /** SQLITE_IOERR_SHMSIZE. */
 const noSharedMemory = 4874;
 
-/** Returns whether an error says that another process still has the lock at the end of SQLite's busy timeout. */
+/** Returns true if an error says that another process still has the lock at the end of SQLite's busy timeout. */
 export function isDatabaseLocked(error: unknown): boolean {
   return saysSqlite(error, /locked|busy/i);
 }
 
 /**
- * Returns whether a write found no space (SQLITE_FULL or ENOSPC). Nothing was stored then, because SQLite reports it
- * before the last frame of a commit is in the log. SQLite has a separate error for a log's shared memory without space.
- * A failed flush does not count.
+ * Returns true if a write failed because the disk is full (SQLITE_FULL or ENOSPC). Nothing was stored then: SQLite
+ * reports a full disk before the last frame of a commit is in the log. SQLite has a separate error for a log whose
+ * shared memory has no space. A failed flush does not count.
  */
 export function isDiskFullError(error: unknown): boolean {
   const { code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: number };
@@ -20,7 +20,8 @@ export function isDiskFullError(error: unknown): boolean {
 }
 
 /**
- * Returns whether SQLite's message matches. Other errors contain paths and sentences, which may have the same words.
+ * Returns true if SQLite's own message matches. Other errors contain paths and sentences in which the same words may
+ * occur.
  */
 function saysSqlite(error: unknown, words: RegExp): boolean {
   if (error instanceof BatonError || (error as NodeJS.ErrnoException).syscall !== undefined) return false;
@@ -28,8 +29,8 @@ function saysSqlite(error: unknown, words: RegExp): boolean {
 }
 
 /**
- * Converts an error of a store to a BatonError with the code IO, unless it is a BatonError. `what` is the subject of
- * the message: "The topic store in /data".
+ * Converts an error of a store to a BatonError with the code IO; returns a BatonError unchanged. `what` is the subject
+ * of the message: "The topic store in /data".
  */
 export function storageError(what: string, error: unknown): BatonError {
   if (error instanceof BatonError) return error;

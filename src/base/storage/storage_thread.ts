@@ -1,7 +1,7 @@
 /**
  * Runs a store in its own thread, so that the main thread does not wait for the disk. The main thread makes typed calls
- * through `StorageThread`; in the storage thread, `StorageThreadCallRunner` runs them in order. Both work for any
- * store, which gives a table of its calls.
+ * through `StorageThread`. In the storage thread, `StorageThreadCallRunner` runs the calls in order. Both classes work
+ * for any store that has a table of its calls.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../errors.ts";
@@ -23,7 +23,10 @@ interface ThreadCall {
   readonly values: readonly unknown[];
 }
 
-/** A call, several calls that run in one transaction, or a batch of bytes that only the store can read. */
+/**
+ * A request to the storage thread: a call, several calls that run in one transaction, or a batch of bytes that only the
+ * store can read.
+ */
 type ThreadRequest = ThreadCall | readonly ThreadCall[] | Uint8Array;
 
 /** Work that the store itself schedules. */
@@ -37,13 +40,13 @@ interface ThreadError {
 interface ThreadResult {
   readonly id: number;
   readonly value?: unknown;
-  /** The error of a call that has changed nothing. */
+  /** The error of a call that has changed nothing; the store still works. */
   readonly refusal?: ThreadError;
 }
 
 /**
- * Results, an event of the store, or its failure. After a failure, the outcome of all calls without a result is
- * unknown.
+ * A message from the storage thread: results, an event of the store, or its failure. After a failure, the outcome of
+ * every call without a result is unknown.
  */
 type ThreadReply<Event> =
   | ThreadResult
@@ -51,7 +54,7 @@ type ThreadReply<Event> =
   | { readonly event: Event }
   | { readonly broken: ThreadError };
 
-/** The used part of a worker of node:worker_threads. A simulation can replace it. */
+/** The methods of a worker of node:worker_threads that baton uses. A simulation can replace the worker. */
 export interface StorageWorker {
   postMessage(request: unknown, transfer?: ArrayBuffer[]): void;
   // deno-lint-ignore no-explicit-any
@@ -59,7 +62,7 @@ export interface StorageWorker {
   terminate(): Promise<unknown>;
 }
 
-/** The used part of `parentPort`, through which the storage thread talks to the main thread. */
+/** The methods that baton uses of `parentPort`, through which the storage thread talks to the main thread. */
 export interface StorageParentPort {
   postMessage(reply: unknown, transfer?: ArrayBuffer[]): void;
   // deno-lint-ignore no-explicit-any
@@ -72,11 +75,11 @@ export interface StorageRequestSender {
   close(): void;
 }
 
-/** The storage thread's end of that port. */
+/** The storage thread's end of the separate port for requests. */
 export interface StorageRequestReceiver {
   // deno-lint-ignore no-explicit-any
   on(event: "message", listener: (request: any) => void): unknown;
-  /** Takes a request that has arrived without waiting for its event; undefined if there is none. */
+  /** Returns a request that has arrived, without waiting for its event; undefined if there is none. */
   take(): unknown;
 }
 
@@ -88,16 +91,16 @@ export function storageRequestReceiver(port: MessagePort): StorageRequestReceive
   };
 }
 
-/** The most calls that run together. */
+/** The most calls that run in one transaction. */
 const togetherMax = 1024;
 
 export interface StorageThreadHooks<Event> {
-  /** The subject of an error's sentence: "The topic store in /data". */
+  /** The subject of an error message, such as "The topic store in /data". */
   readonly what: string;
   readonly onEvent?: (event: Event) => void;
-  /** Called once if the store fails while it is open. All later calls are rejected with the error. */
+  /** Called once if the store fails while it is open. All later calls reject with this error. */
   readonly onBroken?: (error: BatonError) => void;
-  /** A separate port for requests, for a thread that takes further batches while it is working. */
+  /** A separate port for requests, for a thread that accepts more batches while it is working. */
   readonly requests?: StorageRequestSender;
 }
 
@@ -107,14 +110,15 @@ interface PendingCall {
 }
 
 /**
- * Owns the thread. A call is rejected with the error of the store's method; after IO, the call's outcome is unknown.
+ * Owns the storage thread. If the store's method throws, the call rejects with that error; after IO, the call's outcome
+ * is unknown.
  */
 export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
   readonly #worker: StorageWorker;
   readonly #requests: Pick<StorageWorker, "postMessage">;
   readonly #hooks: StorageThreadHooks<Event>;
   readonly #pending = new Map<number, PendingCall>();
-  /** Calls to send together when the thread has returned all results. */
+  /** Calls that wait until the thread has returned all results. They are then sent together. */
   #gathered: ThreadCall[] = [];
   #nextId = 0;
   #isOpen = false;
@@ -129,7 +133,7 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
     worker.on("exit", () => this.#break(storageError(hooks.what, new Error("its thread ended"))));
   }
 
-  /** Opens the store; must be the first call. After a rejection the thread has ended. */
+  /** Opens the store; must be the first call. If it rejects, the thread has ended. */
   async open(...values: Parameters<Calls["open"]>): Promise<ReturnType<Calls["open"]>> {
     try {
       const opened = await this.call("open", ...values);
@@ -141,12 +145,12 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
     }
   }
 
-  /** Ends the thread if `open` is still running, which is then rejected. */
+  /** Ends the thread if `open` is still running; `open` then rejects. */
   stopOpening(): void {
     if (!this.#isOpen) void this.#worker.terminate();
   }
 
-  /** The error of later calls; null while the store works. */
+  /** The error with which all calls reject after a failure of the store; null while the store works. */
   get broken(): BatonError | null {
     return this.#broken;
   }
@@ -165,8 +169,8 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
   }
 
   /**
-   * Runs a call like `call`. But calls that are made while the thread is busy are later sent together in one message,
-   * and run in one transaction. This is cheaper, because a message costs as much as storing one call.
+   * Runs a call like `call`. But calls that are made while the thread is busy are later sent in one message, and run in
+   * one transaction. This is faster, because sending a message takes as long as storing one call.
    */
   callTogether<Name extends keyof Calls>(
     method: Name,
@@ -216,7 +220,7 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
     if ("broken" in reply) return this.#break(new BatonError(reply.broken.code, reply.broken.message));
     if ("id" in reply) this.#settle(reply);
     else for (const result of reply) this.#settle(result);
-    // Waits for the end of this event-loop turn, because callers that just got a result often make another call.
+    // Waits for the end of this event-loop turn, because a caller that has just got a result often makes another call.
     if (this.#gathered.length > 0 && this.#pending.size === this.#gathered.length) {
       setImmediate(() => this.#sendGathered());
     }
@@ -246,37 +250,37 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
 
 export interface StorageThreadCallRunnerOptions<Calls extends StorageThreadCalls> {
   readonly calls: Calls;
-  /** Converts an error of a call for the main thread. */
+  /** Converts an error of a call into the error that the main thread receives. */
   readonly errorOf: (error: unknown) => BatonError;
   /**
-   * Whether the store can still be used after this error of a call. By default, it can after every BatonError except
-   * IO.
+   * Returns true if the store can still be used after this error of a call. By default, it can be used after every
+   * BatonError except IO.
    */
   readonly isRefusal?: (error: unknown) => boolean;
   /**
-   * Runs calls that were made together in one transaction. These calls return no promises. If `together` throws a
+   * Runs, in one transaction, calls that were made together. These calls return no promises. If `together` throws a
    * refusal, no call has changed anything; after any other error the store has failed.
    */
   readonly together?: <Result>(work: () => Result) => Result;
   /** Called after the result of a call was sent. */
   readonly after?: (method: keyof Calls) => void;
   /**
-   * Answers a call that arrives while the store waits for a database. Returns undefined if the call must wait for its
-   * turn.
+   * Answers a call that arrives while the store waits for a database. Returns undefined if the call must wait until the
+   * store is ready.
    */
   readonly answerWhileBusy?: (method: keyof Calls) => unknown;
-  /** The memory of a result that is transferred instead of copied. */
+  /** Returns the memory of a result that is transferred to the main thread, not copied. */
   readonly buffersOf?: (value: unknown) => ArrayBuffer[];
   /** The other end of the port for requests, if there is one. */
   readonly requests?: StorageRequestReceiver;
-  /** Runs a batch; it may also take and run further batches from `nextBatch`. */
+  /** Runs a batch. The function may also take and run more batches from `nextBatch`. */
   readonly onBatch?: (bytes: Uint8Array) => void | Promise<void>;
   readonly parent?: StorageParentPort;
 }
 
 /**
- * Runs requests one after the other, in order. Calls of a store that waits for a database return promises. Calls of a
- * store in files return results, which are sent immediately.
+ * Runs requests one after the other, in order. If a store uses a database, its calls return promises. If a store uses
+ * files, its calls return results, which are sent immediately.
  */
 export class StorageThreadCallRunner<Calls extends StorageThreadCalls, Event = never> {
   readonly #options: StorageThreadCallRunnerOptions<Calls>;
@@ -301,8 +305,8 @@ export class StorageThreadCallRunner<Calls extends StorageThreadCalls, Event = n
   }
 
   /**
-   * Runs work of the store itself after all earlier requests. If the work throws, the store has failed, and nothing
-   * more runs in this thread.
+   * Runs work that the store itself schedules, after all earlier requests. If the work throws, the store has failed,
+   * and no further request runs in this thread.
    */
   run(work: ThreadWork): void {
     this.#add(work);
@@ -366,7 +370,7 @@ export class StorageThreadCallRunner<Calls extends StorageThreadCalls, Event = n
     return result instanceof Promise ? result.then(answer) : answer(result);
   }
 
-  /** Any error except a refusal of a single call undoes all calls. */
+  /** Runs calls in one transaction. Any error except a refusal of a single call undoes all calls. */
   #runTogether(calls: readonly ThreadCall[]): void {
     const { together = (work) => work() } = this.#options;
     let results: ThreadResult[];
@@ -380,7 +384,7 @@ export class StorageThreadCallRunner<Calls extends StorageThreadCalls, Event = n
     this.#send(results, results.flatMap(({ value }) => this.#options.buffersOf?.(value) ?? []));
   }
 
-  /** Throws every error that is not a refusal. */
+  /** Runs a call and returns its result or its refusal. Throws every other error. */
   #resultOf({ id, method, values }: ThreadCall): ThreadResult | Promise<ThreadResult> {
     const refuse = (error: unknown) => {
       if (!this.#isRefusal(error)) throw error;

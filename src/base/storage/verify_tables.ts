@@ -19,7 +19,9 @@ export function newProblemList(): { readonly problems: readonly string[]; readon
   return { problems, addProblem: (problem) => void (problems.length < problemsMax && problems.push(problem)) };
 }
 
-/** Runs one part of a verification. If SQLite cannot read the data, reports that and ends only this part. */
+/**
+ * Runs one part of a verification. If SQLite cannot read the data, reports that as a problem and ends only this part.
+ */
 export function verifyStorePart(what: string, addProblem: ReportStoreProblem, check: () => void): void {
   try {
     check();
@@ -28,12 +30,12 @@ export function verifyStorePart(what: string, addProblem: ReportStoreProblem, ch
   }
 }
 
-/** Verifies a database. `damaged` returns a sentence about a damaged row, or null for an intact row. */
+/** Verifies a database. `damaged` must return a sentence about a damaged row, or null for an intact row. */
 export function verifyStoreTables(database: DatabaseSync, options: {
   readonly schema: string;
   readonly tables: readonly ChecksumTable<string>[];
   readonly addProblem: ReportStoreProblem;
-  /** Further columns that `damaged` needs, by table name. */
+  /** More columns that `damaged` needs, as SQL text by the name of the table. */
   readonly columns?: Readonly<Record<string, string>>;
   readonly damaged?: (table: ChecksumTable<string>, row: SqlRow) => string | null;
   readonly progress?: WorkProgress;
@@ -65,8 +67,8 @@ export function verifyStoreTables(database: DatabaseSync, options: {
 }
 
 /**
- * Estimates the number of rows from the lowest and highest row IDs, without reading the rows. Skips damaged tables and
- * tables without row IDs.
+ * Estimates the number of rows from the lowest and highest row IDs, without reading the rows. Ignores damaged tables
+ * and tables without row IDs.
  */
 function estimateRows(database: DatabaseSync, tables: readonly ChecksumTable<string>[]): number {
   let total = 0;

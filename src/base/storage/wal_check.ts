@@ -1,29 +1,34 @@
 /**
- * Checks SQLite's write-ahead log. SQLite reads the log up to the first frame that does not fit and takes that for its
- * end, as after a crash. If a bit has flipped there, SQLite silently omits everything acknowledged since. Two facts
- * reveal that. SQLite writes a frame after a commit only when that commit has been flushed. The index beside the log,
- * which survives a killed process, tells how many frames there were. Source: SQLite's "WAL-mode File Format". This file
- * only reads. Another process may write meanwhile, so that one read may mix several states. A frame is therefore
- * damaged only if it was known to be stored before it was read, and if the log's header is still the same afterwards.
- * SQLite changes no frame of a commit before it restarts the log, which changes the header.
+ * Checks SQLite's write-ahead log. SQLite reads the log up to the first frame that does not fit, and takes that for the
+ * end of the log, as after a crash. If a bit has flipped in that frame, SQLite silently omits everything acknowledged
+ * since. Two facts reveal such a loss. SQLite writes a frame after a commit only when that commit has been flushed. The
+ * index beside the log, which survives a killed process, tells how many frames there were. Source: SQLite's "WAL-mode
+ * File Format".
+ *
+ * This module only reads. Another process may write at the same time, so one read may mix several states. A frame
+ * therefore counts as damaged only if it was known to be stored before it was read, and if the log's header is still
+ * the same afterwards. SQLite changes no frame of a commit before it restarts the log, which changes the header.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { blockThreadFor } from "../support/write_whole.ts";
 
 const logHeaderBytes = 32;
 const frameHeaderBytes = 24;
-/** The first four bytes of a log, except their last bit, which tells the byte order of the checksums. */
+/** The first four bytes of a log, except their last bit. That bit tells the byte order of the checksums. */
 const magic = 0x377f0682;
-/** The size of the index's header, of which the index begins with two copies. SQLite writes the second copy first. */
+/**
+ * The size of the index's header, in bytes. The index begins with two copies of it; SQLite writes the second copy
+ * first.
+ */
 const indexHeaderBytes = 48;
 /**
- * The most reads of the log. If it was restarted during each of them, its frames were copied into the database and are
- * not needed.
+ * The most reads of the log. If the log was restarted during each read, its frames were copied into the database and
+ * are not needed.
  */
 const readsMax = 20;
 /**
- * The number of reads after which an unchanged damaged header counts as damaged. It is then not being written, because
- * SQLite writes a header with one call.
+ * The number of reads after which an unchanged damaged header counts as damaged. SQLite writes a header with one call,
+ * so a header that stays the same is not being written.
  */
 const headerReads = 10;
 const pauseMs = 3;
@@ -51,9 +56,9 @@ interface StoredFrames {
 export type ReadFileStart = (path: string, bytesMax: number) => Uint8Array | null;
 
 /**
- * Returns a sentence about damage in the log beside the database, or null if the log is intact or missing. Call it only
- * while this process does not have the database open, because closing a file releases all locks of the process on it,
- * including SQLite's (fcntl(2)).
+ * Returns a sentence about damage in the log beside the database, or null if the log is intact or missing. The caller
+ * must not have the database open: closing a file releases all locks of the process on the file, including SQLite's
+ * (fcntl(2)).
  */
 export function findWalDamage(databasePath: string, read: ReadFileStart = bytesOf): string | null {
   const logPath = `${databasePath}-wal`;
@@ -82,7 +87,8 @@ export function findWalDamage(databasePath: string, read: ReadFileStart = bytesO
     }
     const later = frames.findLaterCommit(whole + 1);
     if (later === null) return null;
-    // The earlier frames may have been read before they were written, so the next read must find them.
+    // Looks again, because the earlier frames may have been read before they were written; the next read must find
+    // them.
     const why = `frame ${later}, a later commit, was stored`;
     seen = { salts: header.salts, count: later, why };
   }
@@ -93,8 +99,8 @@ const otherFilesLog =
   "the log beside it belongs to a file that was here before: remove the files that end in -wal and -shm";
 
 /**
- * Returns whether the log belongs to another database file: the header of this one says that it has never had a log,
- * but SQLite would use the log beside it. Call it after reading the log. "Database File Format" 1.3.3.
+ * Returns true if the log belongs to another database file: the header of this file says that it has never had a log,
+ * but SQLite would use the log beside it. The caller must read the log first. "Database File Format" 1.3.3.
  */
 function isOfAnotherFile(databasePath: string, read: ReadFileStart): boolean {
   const writeVersionAt = 18;
@@ -116,7 +122,9 @@ class WalFrames {
     this.#count = Math.floor((log.byteLength - logHeaderBytes) / this.#frameBytes);
   }
 
-  /** Returns how many frames from the beginning are intact: each checksum includes all frames before it. */
+  /**
+   * Returns how many frames from the beginning are intact. The checksum of each frame includes all frames before it.
+   */
   wholeCount(): number {
     let frame = 1;
     while (frame <= this.#count && this.#continuesChecksum(frame)) frame++;
@@ -124,9 +132,9 @@ class WalFrames {
   }
 
   /**
-   * Returns the first commit at or after frame `damaged` that has a valid next frame, or null. A frame with a wrong
-   * checksum counts only if a later commit exists, because it may belong to a rolled-back transaction that is being
-   * overwritten.
+   * Returns the first commit at or after frame `damaged` that a valid frame follows, or null. A frame with a wrong
+   * checksum counts as damaged only if a later commit exists, because the frame may belong to a rolled-back transaction
+   * that is being overwritten.
    */
   findLaterCommit(damaged: number): number | null {
     let unsure: number | null = null;
@@ -143,7 +151,7 @@ class WalFrames {
     return null;
   }
 
-  /** Returns whether the frame's checksum follows from the stored checksum of the previous frame. */
+  /** Returns true if the frame's checksum follows from the stored checksum of the previous frame. */
   #continuesChecksum(frame: number): boolean {
     if (!this.#hasSalts(frame)) return false;
     const at = this.#offsetOf(frame);
@@ -199,7 +207,7 @@ function readIndexHeaders(index: Uint8Array | null): StoredFrames[] {
 /** Computes SQLite's checksum over pairs of 32-bit words, continued from `before`. */
 function walChecksum(bytes: Uint8Array, before: NumberPair, isBigEndian: boolean): NumberPair {
   const view = viewOf(bytes);
-  // The loop uses signed numbers, because it takes ten times as long with unsigned ones.
+  // Uses signed numbers, because the loop takes ten times as long with unsigned numbers.
   let first = before[0] | 0;
   let second = before[1] | 0;
   for (let at = 0; at < bytes.byteLength; at += 8) {

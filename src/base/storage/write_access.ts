@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { errorMessage } from "../errors.ts";
 
 /**
- * Returns why the files cannot be written, or null if they can. Meanwhile a disk error may have made the file system
- * read-only, or an operator may have changed permissions.
+ * Returns why the files cannot be written, or null if they can. A disk error may have made the file system read-only,
+ * or an operator may have changed permissions.
  */
 export function whyStoreNotWritable(folder: string, file: string): string | null {
   try {

@@ -31,7 +31,7 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Waits for the promise until the signal aborts, then rejects with the signal's reason. The work behind the promise
+ * Waits for the promise. If the signal aborts first, rejects with the signal's reason; the work behind the promise
  * continues.
  */
 export function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
@@ -42,7 +42,10 @@ export function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal | unde
   });
 }
 
-/** Ends several things together, such as the listeners and timers of one wait. `using` ends them with the block. */
+/**
+ * Ends several things together, such as the listeners and timers of one wait. If `using` declares the scope, they end
+ * with the block.
+ */
 export class CleanupScope implements Disposable {
   readonly #ends: (() => void)[];
   #isOver = false;
@@ -51,7 +54,7 @@ export class CleanupScope implements Disposable {
     this.#ends = ends;
   }
 
-  /** Adds functions that end something. If the scope has already ended, calls them immediately. */
+  /** Adds functions that end something. If the scope has already ended, calls the functions immediately. */
   add(...ends: (() => void)[]): void {
     this.#ends.push(...ends);
     if (this.#isOver) this[Symbol.dispose]();
@@ -64,7 +67,7 @@ export class CleanupScope implements Disposable {
   }
 }
 
-/** Tracks calls in progress, for an owner that must wait for them before it ends. */
+/** Tracks calls in progress, for an owner that must wait for its calls before it ends. */
 export class RunningCalls {
   readonly #calls = new Set<Promise<unknown>>();
 

@@ -7,24 +7,26 @@ import type { Clock } from "./clock.ts";
 import { sleep } from "./deadline.ts";
 
 export interface Backoff {
-  /** The upper limit of the first pause. The limit doubles with each failure. */
+  /** The upper limit of the first pause, in milliseconds. The limit doubles with each failure. */
   readonly firstMs: number;
   readonly maxMs: number;
   /**
-   * The random share of a pause. With 1, a pause is between 0 and its limit; with 0.5, between half of its limit and
-   * the limit.
+   * The random share of a pause. If it is 1, a pause is between 0 and its limit; if it is 0.5, between half of the
+   * limit and the limit.
    */
   readonly jitter: number;
 }
 
 /**
- * Pauses after a lost connection, or while another process uses something for milliseconds. The next attempt probably
- * succeeds.
+ * Pauses after a lost connection, or while another process uses a resource for some milliseconds. The next attempt
+ * probably succeeds.
  */
 export const requestBackoff: Backoff = { firstMs: 20, maxMs: 500, jitter: 1 };
-/** Pauses while a server is unreachable. It probably restarts within seconds, and all its clients are waiting. */
+/**
+ * Pauses while a server is unreachable. The server probably restarts within seconds, and all its clients are waiting.
+ */
 export const serverBackoff: Backoff = { firstMs: 50, maxMs: 1000, jitter: 1 };
-/** Pauses while a failure lasts that an operator must end, such as a full disk or wrong data on another server. */
+/** Pauses during a failure that only an operator can end, such as a full disk or wrong data on another server. */
 export const outageBackoff: Backoff = { firstMs: 1000, maxMs: 30_000, jitter: 0.5 };
 
 /**
@@ -43,15 +45,15 @@ export function backoffMs(
 export interface BackoffRetryOptions {
   readonly clock: Clock;
   readonly backoff: Backoff;
-  /** Ends the pauses. After it has aborted, no failed attempt is repeated. */
+  /** Ends the pauses. After this signal has aborted, no failed attempt is repeated. */
   readonly signal?: AbortSignal | undefined;
-  /** Returns whether another attempt may succeed. `failures` is the number of failures in a row before this one. */
+  /** Returns true if another attempt may succeed. `failures` is the number of failures in a row before this one. */
   readonly mayRetry: (thrown: unknown, failures: number) => boolean;
 }
 
 /**
- * Repeats `work` until it succeeds. When `work` has done a part, it calls `succeeded`, so that the next pause is short
- * again. Rejects with the last failure, or with the signal's reason.
+ * Repeats `work` until it succeeds. When a part of `work` is done, `work` calls `succeeded`; the next pause is then
+ * short again. Rejects with the last failure, or with the signal's reason.
  */
 export async function retryWithBackoff<T>(
   work: (succeeded: () => void) => Promise<T>,

@@ -1,4 +1,4 @@
-/** A clock that reads the system's time once in each task of the event loop, however many messages the task handles. */
+/** A clock that reads the system's time once in each task of the event loop, even if the task handles many messages. */
 import type { Clock } from "./clock.ts";
 
 export class CachedClock {
@@ -9,7 +9,7 @@ export class CachedClock {
     this.#clock = clock;
   }
 
-  /** Returns the time at which this task first asked, in milliseconds. */
+  /** Returns the time of the first call in this task, in milliseconds. */
   now(): number {
     if (this.#nowMs !== null) return this.#nowMs;
     queueMicrotask(this.#forget);

@@ -1,17 +1,18 @@
 /**
- * The clock for decisions. It returns monotonic milliseconds, never the wall clock. Tests replace it to control the
- * time.
+ * The clock for decisions. It returns monotonic milliseconds, never the time of the wall clock. Tests replace it to
+ * control the time.
  */
 import { openSync, readSync } from "node:fs";
 
 export interface Clock {
   /**
-   * Returns monotonic milliseconds since a fixed moment. They include the duration of a suspend after `noticeSuspend`
-   * has noticed it.
+   * Returns monotonic milliseconds since a fixed moment. If the machine was suspended, the time includes the suspend
+   * once `noticeSuspend` has detected it.
    */
   now(): number;
   /**
-   * Checks whether the machine was suspended since the last check. Call it before each `now()` that safety depends on.
+   * Checks whether the machine was suspended since the last check. Code whose safety depends on `now()` calls this
+   * before.
    */
   noticeSuspend(): void;
   /**
@@ -21,17 +22,21 @@ export interface Clock {
   startTimer(delayMs: number, callback: () => void): () => void;
 }
 
-/** The longest delay of setTimeout, which takes 32 bits. A longer delay would end immediately. */
+/**
+ * The longest delay of setTimeout, which takes 32 bits. With a longer delay, setTimeout would call the function
+ * immediately.
+ */
 const delayMsMax = 0x7fffffff;
 
 /**
- * The smallest difference between the clocks that counts as a suspend, because /proc/uptime has a resolution of 10 ms.
+ * The smallest difference between the clocks that counts as a suspend, in milliseconds. /proc/uptime has a resolution
+ * of 10 ms.
  */
 const suspendMsMin = 100;
 
 /**
- * /proc/uptime is read when the wall clock, which continues during a suspend, has drifted by `driftMs` from
- * `performance.now`. It is also read every `readEveryMs`, in case the wall clock was set back by the length of a
+ * When to read /proc/uptime: if the wall clock, which continues during a suspend, has drifted by `driftMs` from
+ * `performance.now`. Also every `readEveryMs`, because the wall clock may have been set back by the length of a
  * suspend.
  */
 const quiet = { driftMs: 20, readEveryMs: 1000 };
@@ -39,7 +44,7 @@ const quiet = { driftMs: 20, readEveryMs: 1000 };
 let shared: Clock | undefined;
 
 /**
- * Returns the only clock of this process. Two clocks could notice different suspends, so that their leases could not be
+ * Returns the only clock of this process. Two clocks could notice different suspends, and their times could then not be
  * compared.
  */
 export function systemClock(): Clock {
@@ -48,8 +53,8 @@ export function systemClock(): Clock {
 }
 
 /**
- * `performance.now` stops while the machine is suspended; the server's clock and /proc/uptime do not. The clock
- * therefore adds the time by which /proc/uptime is ahead.
+ * Starts the clock. `performance.now` stops while the machine is suspended; the server's clock and /proc/uptime do not.
+ * The clock therefore adds the time by which /proc/uptime is ahead.
  */
 function startClock(): Clock {
   const readBootTimeMs = openBootTime();
@@ -89,7 +94,8 @@ function startClock(): Clock {
 }
 
 /**
- * Returns a function that reads the milliseconds since boot, or null. The file stays open, because reads are frequent.
+ * Returns a function that reads the milliseconds since boot; the function returns null if it cannot. The file stays
+ * open, because reads are frequent.
  */
 function openBootTime(): () => number | null {
   try {
@@ -103,6 +109,6 @@ function openBootTime(): () => number | null {
       }
     };
   } catch {
-    return () => null; // outside Linux no suspend is noticed (docs/limits.md)
+    return () => null; // outside Linux, baton does not detect a suspend (docs/limits.md)
   }
 }

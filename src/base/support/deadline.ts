@@ -30,7 +30,7 @@ function deadlineOf(signal: AbortSignal, cancel: () => void): Deadline {
   return { signal, cancel, [Symbol.dispose]: cancel };
 }
 
-/** The reason with which a time limit aborts. A caller that knows a better message may replace it. */
+/** The error with which a time limit aborts. A caller that has a more precise message may replace the error. */
 export class WaitTimeout extends BatonError {
   readonly waitMs: number;
 
@@ -42,8 +42,8 @@ export class WaitTimeout extends BatonError {
 }
 
 /**
- * Throws USAGE for a value that is not a time to wait, such as "5s" or NaN. A negative number is allowed: the time is
- * over.
+ * Throws USAGE for a value that is not a time to wait, such as "5s" or NaN. A negative number is allowed: the time to
+ * wait is over.
  */
 export function checkWaitTime(wait: unknown): void {
   if (wait === undefined || wait === "none" || wait === "forever") return;
@@ -57,8 +57,8 @@ export function checkWaitTime(wait: unknown): void {
 }
 
 /**
- * Starts the time limit that all waits of a call share. It aborts with a WaitTimeout; without `waitMs` there is no
- * limit. Throws USAGE like `checkWaitTime`.
+ * Starts the time limit that all waits of a call share. It aborts with a WaitTimeout. If `waitMs` is undefined, there
+ * is no limit. Throws USAGE like `checkWaitTime`.
  */
 export function startCallDeadline(
   clock: Clock,
@@ -85,7 +85,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** Returns the result of `work`, or null if `work` takes longer than `delayMs`. `work` itself continues. */
+/** Returns the result of `work`, or null if `work` takes longer than `delayMs`. After that, `work` continues. */
 export async function resultInTimeOrNull<T>(clock: Clock, delayMs: number, work: Promise<T>): Promise<T | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>();
   using _timer = new CleanupScope(clock.startTimer(delayMs, () => resolve(null)));

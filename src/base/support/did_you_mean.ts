@@ -25,7 +25,7 @@ export function nearestWord(word: string, known: readonly string[]): string | nu
   const same = synonyms.get(word.toLowerCase())?.find((one) => known.includes(one));
   if (same !== undefined) return same;
   let nearest: string | null = null;
-  const { length } = word.replace(/^-+/, ""); // the dashes of an option resemble those of any other
+  const { length } = word.replace(/^-+/, ""); // every option begins with dashes, so they are no sign of similarity
   let least = Math.min(editsMax, Math.floor(Math.max(length, 3) / 2)) + 1;
   for (const candidate of known) {
     const edits = editDistance(word, candidate);

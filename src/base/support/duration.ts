@@ -34,7 +34,7 @@ export function formatDuration(milliseconds: number): string {
   return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`;
 }
 
-/** Formats a time that passes while it is shown, with whole seconds from 1 s on. */
+/** Formats a time that increases while it is shown, in whole seconds from 1 s on. */
 export function formatPassedTime(milliseconds: number): string {
   return formatDuration(milliseconds < 1000 ? milliseconds : 1000 * Math.floor(milliseconds / 1000));
 }

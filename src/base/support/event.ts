@@ -1,10 +1,10 @@
-/** Events inside a process: OneTimeEvent happens once, ListenerSet again and again. */
+/** Events inside a process: a OneTimeEvent happens one time, the event of a ListenerSet happens any number of times. */
 
-/** An event that happens once: `set` ends all waits for it, present and future. */
+/** An event that happens only one time. `set` ends all waits for it; later waits end immediately. */
 export class OneTimeEvent {
   readonly #isSet = Promise.withResolvers<void>();
 
-  /** Ends all waits. A bound function, so that it can be passed as a callback. */
+  /** Ends all waits. This is a bound function, so that it can be passed as a callback. */
   readonly set = (): void => this.#isSet.resolve();
 
   wait(): Promise<void> {
@@ -17,8 +17,8 @@ export class ListenerSet {
   readonly #listeners = new Set<() => void>();
 
   /**
-   * Adds a listener. A bound function, so that it can be passed as a callback. Returns the function that removes the
-   * listener.
+   * Adds a listener. Returns the function that removes the listener. This is a bound function, so that it can be passed
+   * as a callback.
    */
   readonly subscribe = (listener: () => void): () => void => {
     this.#listeners.add(listener);

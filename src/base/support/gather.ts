@@ -1,6 +1,6 @@
 /**
- * Combines calls into batches, so that one round trip or one flush serves many calls. Calls that arrive during the work
- * on a batch form the next batch.
+ * Combines calls into batches, so that one round trip or one flush serves many calls. Calls that arrive while a batch
+ * is processed form the next batch.
  */
 
 interface Waiting<Item, Result> {
@@ -11,7 +11,7 @@ interface Waiting<Item, Result> {
 
 export interface CallBatcherOptions<Item, Result> {
   /**
-   * Works on one batch at a time. Returns a result for each item, in the same order. If it rejects, all calls of the
+   * Processes one batch at a time. Returns a result for each item, in the same order. If it rejects, all calls of the
    * batch reject.
    */
   readonly work: (items: readonly Item[]) => Promise<readonly Result[]>;

@@ -1,8 +1,8 @@
-/** Makes unique names. */
+/** Makes unique names for nodes, holders and messages. */
 
 /**
  * Returns 128 random bits as 32 hexadecimal digits. Uses the global `crypto`, because loading node:crypto would take 3
- * ms of each start. Node 22 has no `toHex`.
+ * ms at each start. Does not use `toHex`, which Node 22 does not have.
  */
 export function newGuid(): string {
   let text = "";

@@ -1,4 +1,4 @@
-/** Counts how many values are at most as high as each of several bounds. */
+/** Counts, for each of several upper bounds, the values that are not greater than the bound. */
 export class Histogram {
   /** The upper bounds, ascending. */
   readonly bounds: readonly number[];
@@ -17,7 +17,7 @@ export class Histogram {
     this.sum += value;
   }
 
-  /** Returns how many values were at most as high as each bound. The last element counts all values. */
+  /** Returns the number of values that are not greater than each bound. The last element counts all values. */
   cumulative(): number[] {
     let count = 0;
     return this.#counts.map((own) => count += own);

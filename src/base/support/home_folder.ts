@@ -1,6 +1,7 @@
 /**
- * Finds the folders of a user's state. They depend on the user database, because HOME and XDG_STATE_HOME differ between
- * cron, a login shell and sudo. Otherwise two keepers of one user would not exclude each other.
+ * Finds the folders in which baton keeps a user's state. They depend on the user database, because HOME and
+ * XDG_STATE_HOME differ between cron, a login shell and sudo. Otherwise two keepers of one user would not exclude each
+ * other.
  */
 import { join, resolve } from "node:path";
 import process from "node:process";
@@ -8,8 +9,8 @@ import { BatonError } from "../errors.ts";
 import { readUserDatabaseEntry } from "./user_name.ts";
 
 /**
- * Returns the home folder of a user; null for a user without an entry, as in containers. userInfo() of node:os would
- * not do: Bun's reads HOME.
+ * Returns the home folder of a user; null if the user has no entry, as in containers. Reads the user database itself,
+ * because Bun's userInfo() of node:os reads HOME.
  */
 export function findHomeFolder(uid: number, userDatabase: string): string | null {
   const entry = readUserDatabaseEntry(String(uid), userDatabase);

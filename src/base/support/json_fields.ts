@@ -2,7 +2,7 @@
 
 export type JsonFields = Readonly<Record<string, unknown>>;
 
-/** Returns the fields of a JSON object; no fields if the data is something else. */
+/** Returns the fields of a JSON object; an object without fields if the data is something else. */
 export function parseJsonFields(data: Uint8Array): JsonFields {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(data));
@@ -13,8 +13,8 @@ export function parseJsonFields(data: Uint8Array): JsonFields {
 }
 
 /**
- * Returns the fields of data that must be JSON. If `layout` is given, the data must have this layout number. Otherwise
- * throws the error that `refuse` returns.
+ * Returns the fields of data that must be a JSON object. If `layout` is given, the data must have this layout number.
+ * If the data is invalid, throws the error that `refuse` returns.
  */
 export function demandJsonFields(
   data: Uint8Array,

@@ -1,6 +1,6 @@
 /** The function that writes to the log of a service, one line for each event. */
 
-/** `event` is a stable name for programs; `sentence` is for people. */
+/** Writes an event to the log. `event` is a stable name for programs; `sentence` is for people. */
 export type Log = (
   level: "detail" | "info" | "warning" | "error",
   event: string,

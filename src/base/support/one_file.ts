@@ -1,6 +1,6 @@
 /**
- * Tells whether two results of stat(2) describe the same file. Both files must exist or be open, because inode numbers
- * are reused.
+ * Tells whether two results of stat(2) describe the same file. Both files must exist or be open, because the kernel
+ * reuses inode numbers.
  */
 import type { Stats } from "node:fs";
 

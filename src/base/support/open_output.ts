@@ -1,8 +1,8 @@
 /**
  * Opens output files at paths that a user has named. In a folder where others may write, such as /tmp, another user can
- * create a link, a FIFO or a file with that name first, and so choose what baton overwrites, or read what baton writes.
- * The checks are those of the kernel's protected_symlinks, protected_hardlinks, protected_fifos and protected_regular
- * (proc(5)), which a system may turn off.
+ * first create a link, a FIFO or a file with that name. That user then chooses what baton overwrites, or reads what
+ * baton writes. The checks are the same as the kernel's protected_symlinks, protected_hardlinks, protected_fifos and
+ * protected_regular (proc(5)), which a system may turn off.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
@@ -15,14 +15,14 @@ const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_T
 const accesses = {
   replace: O_WRONLY | O_TRUNC,
   append: O_WRONLY | O_APPEND,
-  /** Opens for reading too. */
+  /** Opens the file for reading, too. */
   extend: O_RDWR | O_APPEND,
   update: O_RDWR,
 } as const;
 
 /**
- * Opens or creates a file, without waiting for the reader of a FIFO. Throws CANNOT_CREATE for a FIFO without a reader
- * and for what another user has put there. Throws system errors.
+ * Opens or creates a file, without waiting for the reader of a FIFO. Throws CANNOT_CREATE for a FIFO without a reader,
+ * and for a file or link that another user has put there. Throws system errors.
  */
 export function openOutputFile(path: string, access: keyof typeof accesses, mode = 0o666): number {
   try {
@@ -42,7 +42,8 @@ function openSafely(path: string, flags: number, mode: number): number {
     const found = refuseLinksOfOthers(path);
     if (found === null) return openSync(path, flags | O_CREAT, mode);
     const { at, entry } = found;
-    // Another user may create the name at any moment, but cannot replace what belongs to this user.
+    // Tries again, because another user may create the name at any moment. That user cannot replace a file that belongs
+    // to this user.
     try {
       if (entry === null) return openSync(at, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
       const fd = openSync(at, (flags & ~O_TRUNC) | O_NOFOLLOW);
@@ -59,15 +60,15 @@ function openSafely(path: string, flags: number, mode: number): number {
 
 const triesMax = 100;
 
-/** The errors that show that another process created or removed the name after the check. */
+/** The codes of errors that mean that another process created or removed the name after the check. */
 const changed = ["EEXIST", "ENOENT", "ELOOP"];
 
 const linksMax = 40;
 
 /**
- * Checks every part of a path in folders where others may write. Throws CANNOT_CREATE for another user's link, and at
- * the end of the path for another user's file or FIFO. If others could create or replace the file, returns where the
- * path leads, with the entry there, which is null if nothing exists yet. If they cannot, returns null.
+ * Checks every part of a path that is in a folder where other users may write. Throws CANNOT_CREATE for another user's
+ * link, and at the end of the path for another user's file or FIFO. If others could create or replace the file, returns
+ * where the path leads and the entry there; the entry is null if nothing exists yet. If others cannot, returns null.
  */
 export function refuseLinksOfOthers(path: string): { readonly at: string; readonly entry: Stats | null } | null {
   let folder = isAbsolute(path) ? "/" : process.cwd();
@@ -90,7 +91,7 @@ export function refuseLinksOfOthers(path: string): { readonly at: string; readon
       continue;
     }
     links++;
-    if (at.startsWith("/proc/")) return null; // leads to an open file, not to a path
+    if (at.startsWith("/proc/")) return null; // the path leads to an open file, not to another path
     const target = readlinkSync(at);
     parts.unshift(...partsOf(target));
     if (isAbsolute(target)) folder = "/";
@@ -138,7 +139,7 @@ function isSticky({ mode }: Stats): boolean {
   return (mode & 0o1000) !== 0;
 }
 
-/** Returns whether the entry belongs to neither this user nor the owner of the folder. */
+/** Returns true if the entry belongs neither to this user nor to the owner of the folder. */
 function isOfOthers({ uid }: Stats, folder: Stats): boolean {
   return uid !== process.geteuid?.() && uid !== folder.uid;
 }

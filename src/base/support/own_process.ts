@@ -1,13 +1,14 @@
 /**
  * The interface to the operating system for the supervision of commands: files of /proc, signals, and the children of
- * this process. A simulation runs many processes in one, and gives each its own `ProcessSystem`.
+ * this process. A simulation runs many simulated processes inside one real process, and gives each its own
+ * `ProcessSystem`.
  */
 import { openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
 
 export interface ProcessSystem {
   readonly pid: number;
-  /** Reads a whole file. Throws system errors, as all functions here do. */
+  /** Reads a whole file. Throws system errors, like all functions of this interface. */
   readText(path: string, encoding?: "latin1" | "utf8"): string;
   list(path: string): string[];
   readLink(path: string): string;
@@ -25,20 +26,20 @@ interface OwnChild {
 }
 
 /**
- * The children of this process: baton's helpers, such as the guard; commands, which the runtime reaps; and adopted
- * orphans, which baton reaps itself.
+ * The children of this process. There are three kinds: baton's helpers, such as the guard; commands, which the runtime
+ * reaps; adopted orphans, which baton reaps itself.
  */
 export class ChildProcessRegistry {
   readonly children = new Map<number, OwnChild>();
   /**
-   * Whether all children belong to the first thread of this process, which adopts orphans (find_new_reaper of the
-   * kernel's exit.c). Null until a child was started. The runtimes have many threads, so reading only one of them is
-   * cheaper.
+   * True if all children belong to the first thread of this process, which adopts orphans (find_new_reaper of the
+   * kernel's exit.c). Null until a child was started. The runtimes have many threads, so reading only one of them takes
+   * less time.
    */
   firstThreadHasAll: boolean | null = null;
   /**
-   * Reads the list of children. The file stays open, because baton must find a command's survivors even when it can
-   * open no other file.
+   * Reads the list of children. The file stays open, because baton must find the processes that outlive a command even
+   * when it can open no other file.
    */
   readChildren: (() => string) | null = null;
 }
@@ -54,7 +55,7 @@ export let processSystem: ProcessSystem = {
   own: new ChildProcessRegistry(),
 };
 
-/** Replaces `processSystem`, for a simulation. Returns the previous one. */
+/** Replaces `processSystem`, for a simulation. Returns the previous value. */
 export function useProcessSystem(next: ProcessSystem): ProcessSystem {
   const before = processSystem;
   processSystem = next;
@@ -71,23 +72,26 @@ export function registerChildProcess(pid: number, kind: OwnChild["kind"]): () =>
   };
 }
 
-/** Returns whether the process is one of baton's helpers, and therefore not one of a command's processes. */
+/** Returns true if the process is one of baton's helpers, and therefore does not belong to a command. */
 export function isOwnHelperProcess(pid: number): boolean {
   return processSystem.own.children.get(pid)?.kind === "helper";
 }
 
 /**
- * The variable that marks a keeper that was started on demand. A keeper also serves other clients, so it must survive
- * when baton kills all descendants of a command. It starts no process that could inherit the variable.
+ * The variable that marks a keeper that was started on demand. Such a keeper also serves other clients, so it must
+ * survive when baton kills all descendants of a command. A keeper starts no process that could inherit the variable.
  */
 export const keeperProcessVariable = "BATON_KEEPER_PROCESS";
 
-/** Returns whether this child is an adopted orphan, which this process must reap. */
+/** Returns true if this child is an adopted orphan, which this process must reap. */
 export function isAdoptedOrphan(pid: number): boolean {
   return !processSystem.own.children.has(pid);
 }
 
-/** Reads until a read returns nothing, because the kernel may return a file of /proc in several pieces. */
+/**
+ * Opens a file for repeated reading. Each read continues until it returns nothing, because the kernel may return a file
+ * of /proc in several pieces.
+ */
 function keepOpen(path: string): () => string {
   const fd = openSync(path, "r");
   let text = Buffer.alloc(8192);

@@ -1,4 +1,4 @@
-/** The priorities in a queue that have names. The lowest number goes first. */
+/** The priorities that have names. In a queue, the lowest number goes first. */
 export const namedPriorities = { foreground: 100, background: 200 } as const;
 
 export type PriorityName = keyof typeof namedPriorities;

@@ -4,8 +4,8 @@ import process from "node:process";
 import { BatonError } from "../errors.ts";
 
 /**
- * Throws CONFIG if other users may read the file. As in PostgreSQL, a group may read a file that root owns. `what` is
- * the beginning of the message.
+ * Throws CONFIG if other users may read the file. If root owns the file, its group may read it, as in PostgreSQL.
+ * `what` is the beginning of the message.
  */
 export function checkPrivateMode(file: string, what: string, { mode, uid }: Stats): void {
   const user = process.geteuid?.();

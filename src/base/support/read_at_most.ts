@@ -7,8 +7,8 @@ import { readSync } from "node:fs";
 const chunkBytes = 64 * 1024;
 
 /**
- * Reads up to `bytesMax` bytes, and one more if there is one, which shows the caller that the input is too long. Throws
- * system errors.
+ * Reads up to `bytesMax` bytes. If there are more, reads one more byte, which tells the caller that the input is too
+ * long. Throws system errors.
  */
 export function readBytesAtMost(fd: number, bytesMax: number): Uint8Array {
   const chunks: Uint8Array[] = [];

@@ -1,10 +1,10 @@
-/** Finds the command that starts this program again, as the compiled binary or under Bun or Deno. */
+/** Finds the command that starts this program again: the compiled binary, or the script under Bun or Deno. */
 import { readlinkSync } from "node:fs";
 import process from "node:process";
 
 /**
- * Returns the executable and the first arguments, to which the caller appends its own. A program that Bun has compiled
- * needs no script, because it contains the script.
+ * Returns the executable and the first arguments; the caller appends its own arguments. A program that Bun has compiled
+ * needs no script argument, because it contains the script.
  */
 export function ownProgramCommand(): [command: string, ...args: string[]] {
   const main = process.argv[1] ?? "";
@@ -15,7 +15,7 @@ export function ownProgramCommand(): [command: string, ...args: string[]] {
 
 /**
  * Returns the path of the executable. If an update has replaced or removed that file, returns the link in /proc to the
- * running program. Without /proc, only the path is known.
+ * running program. Without /proc, returns only the original path.
  */
 function executable(path: string): string {
   try {

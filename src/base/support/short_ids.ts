@@ -2,7 +2,7 @@
  * Shortens the IDs of lock holders for display, like git's commit IDs. `break --holder` also accepts the short form.
  */
 
-/** The minimum length. Another holder's ID rarely has the same beginning of this length. */
+/** The minimum length of a shortened ID. It is rare that two holders' IDs have the same beginning of this length. */
 const lengthMin = 6;
 
 /** Maps each ID to its shortest beginning, of at least six characters, that no other ID has. */

@@ -36,8 +36,8 @@ export function firstNonUtf8Line(bytes: Uint8Array): number | null {
 }
 
 /**
- * Decodes a file that must be UTF-8, because names are compared as text. Throws CONFIG; `name` is the beginning of the
- * message.
+ * Decodes a file that must be UTF-8, because baton compares names as text. Throws CONFIG; `name` is the beginning of
+ * the message.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string): string {
   const line = firstNonUtf8Line(bytes);

@@ -3,8 +3,9 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 
 /**
- * Returns the effective user's name for display, from the user database, else from the environment, else the number.
- * userInfo() of node:os would not do: Bun's reads the environment, which cron, sudo and `env -i` change.
+ * Returns the effective user's name for display. The first that exists is used: the name in the user database, the name
+ * in the environment, the user's number. Does not use userInfo() of node:os, because Bun's version reads the
+ * environment, which cron, sudo and `env -i` change.
  */
 export function ownUserName(userDatabase: string = "/etc/passwd"): string {
   const uid = String(process.geteuid?.());

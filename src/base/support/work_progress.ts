@@ -5,7 +5,8 @@ export interface WorkProgressPart {
   /** The singular noun of what is counted; null if nothing can be counted. */
   readonly noun: string | null;
   /**
-   * The participle of the work, such as `checked`; without a noun, what is being done, such as `checking the index`.
+   * The participle of the work, such as `checked`. If there is no noun, what is being done, such as `checking the
+   * index`.
    */
   readonly verb: string;
   /** The total; null if it is unknown. */

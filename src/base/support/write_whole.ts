@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs";
 import { errnoName } from "../errors.ts";
 
-/** The longest wait for the reader of a full pipe. */
+/** The longest time to wait for the reader of a full pipe, in milliseconds. */
 const fullPipeMsMax = 10_000;
 
 /** Writes everything before it returns. Blocks this process while a pipe is full. Throws system errors. */
@@ -19,7 +19,7 @@ export function writeAllBytes(fd: number, content: string | Uint8Array): void {
   }
 }
 
-/** Blocks this thread. Use it only in synchronous code that must wait between two attempts. */
+/** Blocks this thread for a time in milliseconds. Only for synchronous code that must wait between two attempts. */
 export function blockThreadFor(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }

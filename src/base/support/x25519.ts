@@ -1,6 +1,6 @@
 /**
- * Computes X25519, the Diffie-Hellman function of RFC 7748, with node:crypto. That is ten times as fast as TypeScript
- * and takes the same time for every key.
+ * Computes X25519, the Diffie-Hellman function of RFC 7748, with node:crypto. node:crypto is ten times as fast as
+ * TypeScript, and takes the same time for every key.
  */
 import { createPrivateKey, createPublicKey, diffieHellman, type KeyObject, timingSafeEqual } from "node:crypto";
 import { Buffer } from "node:buffer";
@@ -16,7 +16,7 @@ const zeros = new Uint8Array(x25519KeyBytes);
 
 export interface X25519Secret {
   readonly publicKey: Uint8Array;
-  /** Returns the shared secret; null for a public key that would make it the same for every secret key. */
+  /** Returns the shared secret; null if the public key would give the same shared secret for every secret key. */
   deriveSharedSecret(publicKey: Uint8Array): Uint8Array | null;
 }
 
@@ -31,9 +31,9 @@ export function prepareX25519Secret(bytes: Uint8Array): X25519Secret {
 }
 
 /**
- * Returns whether the bytes are the standard form of a public key. X25519 also accepts other forms of the same key:
- * with the highest bit set, or as a number of at least 2^255 - 19. In a list of keys, two forms of one key would be two
- * clients.
+ * Returns true if the bytes are the standard form of a public key. X25519 also accepts other forms of the same key:
+ * with the highest bit set, or as a number of at least 2^255 - 19. In a list of keys, two forms of one key would count
+ * as two clients.
  */
 export function isCanonicalPublicKey(bytes: Uint8Array): boolean {
   const last = bytes[x25519KeyBytes - 1] ?? 0xff;

@@ -1,5 +1,5 @@
 /**
- * Colors and type styles in texts for people. By default, only terminals that can show them get them. NO_COLOR turns
+ * Colors and type styles in texts for people. By default, only terminals that can show colors get them. NO_COLOR turns
  * them off (no-color.org). CLICOLOR_FORCE turns them on, also for pipes and files. CLICOLOR=0 turns them off on
  * terminals.
  */
@@ -16,18 +16,18 @@ const codes = {
 } as const;
 
 export const colorVariables = {
-  NO_COLOR: "if it is not empty: no colors, also on a terminal",
+  NO_COLOR: "if it is not empty: no colors, even on a terminal",
   CLICOLOR_FORCE: "if it is neither empty nor 0: colors also in pipes and files",
 } as const;
 
 export type TextStyle = keyof typeof codes;
 
-/** Returns `text` in a style, or unchanged where colors are off. */
+/** Returns `text` in a style; returns it unchanged if colors are off. */
 export type TextPainter = (style: TextStyle, text: string) => string;
 
 /**
- * Returns the painter for texts that are written to `stream`. Texts of other users or programs must go through
- * `printable` first.
+ * Returns the painter for texts that are written to `stream`. The caller must first pass texts of other users or
+ * programs through `printable`.
  */
 export function chooseTextPainter(io: Io, stream: "stdout" | "stderr"): TextPainter {
   if (!hasColor(io, stream)) return (_style, text) => text;

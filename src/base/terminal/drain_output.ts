@@ -1,6 +1,6 @@
 /**
- * Writes the output that waits for its reader, while the process continues. Loaded only when a pipe or a terminal is
- * full, and for outputs that cannot be opened a second time.
+ * Writes the output that waits for its reader, while the process continues to work. Loaded only when a pipe or a
+ * terminal is full, and for outputs that cannot be opened a second time.
  */
 import { fstatSync, readFileSync, write, writeSync } from "node:fs";
 import { errnoName } from "../errors.ts";
@@ -14,7 +14,7 @@ import {
   reopenOutputWriter,
 } from "./output_writer.ts";
 
-/** The part of an OutputChannel that waits for the reader. */
+/** The fields of an OutputChannel that this module uses. */
 interface WaitingOutput {
   readonly fd: number;
   readonly waiting: Uint8Array[];
@@ -22,13 +22,13 @@ interface WaitingOutput {
   writeNow: NonBlockingWrite | null | undefined;
 }
 
-/** The pause before baton tries to write to a full output again. The pause grows while the reader takes nothing. */
+/**
+ * The pause before baton tries to write to a full output again, in milliseconds. The pause grows while the reader takes
+ * nothing.
+ */
 const fullMs = { first: 1, max: 50 };
 
-/**
- * Writes everything that waits, then a message that says how many messages were lost, if any. Rejects with system
- * errors.
- */
+/** Writes everything that waits. If messages were lost, then writes how many. Rejects with system errors. */
 export async function drainOutput(output: WaitingOutput): Promise<void> {
   output.writeNow ??= await nonBlockingWriter(output.fd);
   const writePiece = output.writeNow ?? await threadWriter(output.fd);
@@ -39,7 +39,7 @@ export async function drainOutput(output: WaitingOutput): Promise<void> {
     if (taken === 0) await pause(pauseMs);
     else if (pieces % outputBurstPiecesMax === 0) await pause(0);
     pauseMs = taken === 0 ? Math.min(fullMs.max, pauseMs * 2) : fullMs.first;
-    if (output.waiting[0] !== first) continue; // it was dropped meanwhile
+    if (output.waiting[0] !== first) continue; // it was dropped while this code waited
     if (taken < first.length) output.waiting[0] = first.subarray(taken);
     else output.waiting.shift();
     if (output.waiting.length === 0 && output.lost > 0) {
@@ -53,7 +53,7 @@ export function lostMessagesNotice(count: number): string {
   return `baton: ${countWithNoun(count, "message was", "messages were")} lost here: stderr was full\n`;
 }
 
-/** Returns a writer that does not block. Returns null if only a write in another thread does not block this one. */
+/** Returns a writer that does not block. Returns null if writing blocks, so that only another thread can write. */
 async function nonBlockingWriter(fd: number): Promise<NonBlockingWrite | null> {
   if (isTerminal(fd)) return isControllingTerminal(fd) ? reopenOutputWriter("/dev/tty") : null;
   const libc = fstatSync(fd).isSocket() ? await loadLibc() : null;
@@ -61,8 +61,8 @@ async function nonBlockingWriter(fd: number): Promise<NonBlockingWrite | null> {
 }
 
 /**
- * Returns whether `fd` is the controlling terminal. Every user may open that as /dev/tty, even after su, when the
- * device belongs to another user.
+ * Returns true if `fd` is the controlling terminal. Every user may open the controlling terminal as /dev/tty, even
+ * after su, when the device belongs to another user.
  */
 function isControllingTerminal(fd: number): boolean {
   try {
@@ -82,7 +82,10 @@ function socketWriter(fd: number, libc: Libc): NonBlockingWrite {
   };
 }
 
-/** Returns a writer that uses one of the runtime's few threads, and only for what a pipe takes immediately. */
+/**
+ * Returns a writer that writes in one of the runtime's few threads. It writes only as much as a pipe takes immediately,
+ * so that the thread does not block.
+ */
 async function threadWriter(fd: number): Promise<(bytes: Uint8Array) => Promise<number>> {
   const libc = await loadLibc();
   return async (bytes) => {

@@ -12,34 +12,34 @@ export interface Io {
   readonly stdoutIsTerminal: boolean;
   readonly stderrIsTerminal: boolean;
   readonly inheritedFds: readonly number[];
-  /** The width of the terminal in columns; 80 without a terminal. */
+  /** The width of the terminal in columns; 80 if there is no terminal. */
   readonly columns: number;
   /**
-   * Writes results to stdout without blocking. What the reader does not take now waits in memory, so a command that
-   * prints without end must await `written`. Throws IO if a write has failed, and `StdoutReaderGone` if the reader has
-   * closed the pipe.
+   * Writes results to stdout without blocking. Text that the reader does not take now waits in memory, so a command
+   * that prints without end must await `written`. Throws IO if a write has failed, and `StdoutReaderGone` if the reader
+   * has closed the pipe.
    */
   out(content: string | Uint8Array): void;
   /**
    * Writes a message to stderr without blocking. Replaces control characters, because a message may quote other users.
-   * A `display` is this program's own text, with colors or cursor moves. If too many messages wait, further ones are
-   * lost and counted. A closed stderr does not stop a command.
+   * A `display` is this program's own text, with colors or cursor moves, and is not changed. If too many messages wait,
+   * further messages are counted and lost. A closed stderr does not stop a command.
    */
   err(text: string, form?: "message" | "display"): void;
   /**
-   * Shows a text that the next frame replaces, such as progress. Returns false if it skipped the text, because other
-   * text waits for the reader.
+   * Shows a text that the next frame replaces, such as progress. Returns false if the text was skipped because earlier
+   * text still waits for the reader.
    */
   frame(stream: OutputStream, text: string): boolean;
   /**
-   * Resolves when nothing waits for the reader. Rejects with the signal's reason, or for stdout with an error of `out`.
+   * Resolves when no text waits for the reader. Rejects with the signal's reason, or for stdout with an error of `out`.
    */
   written(stream: OutputStream, signal?: AbortSignal): Promise<void>;
-  /** Discards the results that wait for the reader of stdout, and a write error, which the caller reports itself. */
+  /** Discards the results that wait for the reader of stdout. Also discards a write error; the caller reports it. */
   drop(): void;
 }
 
-/** The output of this process, for the main program, which ends it. */
+/** The output of this process. Only the main program, which ends the process, has this interface. */
 export interface ProcessIo extends Io {
   end(): Promise<void>;
 }
@@ -53,8 +53,9 @@ export class StdoutReaderGone extends Error {
 }
 
 /**
- * An output that never blocks this process. If writing blocked, a reader that has stopped (^S on a terminal) would end
- * the process's sessions. It does not change the mode of the open file, because other processes share that file.
+ * An output that never blocks this process. If writing blocked, a reader that has stopped (^S on a terminal) would make
+ * the process lose its sessions. This class does not change the mode of the open file, because other processes share
+ * that file.
  */
 export class OutputChannel {
   readonly fd: number;
@@ -71,8 +72,8 @@ export class OutputChannel {
   }
 
   /**
-   * Writes `content`, which must not change later. Counts it as lost if `waitingMax` messages already wait. Throws the
-   * system error of this or an earlier write.
+   * Writes `content`, which must not change later. If `waitingMax` messages already wait, discards the content and
+   * counts it as lost. Throws the system error of this write or an earlier one.
    */
   write(content: string | Uint8Array, waitingMax = Infinity): void {
     if (this.failure !== null) throw this.failure;
@@ -119,10 +120,13 @@ export class OutputChannel {
 
 /** The most messages that may wait for the reader of stderr. Further messages are lost. */
 const messagesMax = 500;
-/** How long the end of the process waits for the readers. */
+/** How long the end of the process waits for the readers, in milliseconds. */
 const endMsMax = 2000;
 
-/** Returns the Io of this process. Call it before opening any file, because all open descriptors count as inherited. */
+/**
+ * Returns the Io of this process. Must be called before any file is opened, because all open descriptors count as
+ * inherited.
+ */
 export function systemIo(): ProcessIo {
   const outputs = { stdout: new OutputChannel(1), stderr: new OutputChannel(2) };
   const { stdout, stderr } = outputs;
@@ -148,7 +152,7 @@ export function systemIo(): ProcessIo {
       try {
         stderr.write(form === "display" ? text : printableLines(text), messagesMax);
       } catch {
-        // The message has no other place, and the next one may find room on the disk again.
+        // Forgets the error: there is no other place for the message, and the disk may have space for the next message.
         stderr.failure = null;
       }
     },
@@ -178,7 +182,7 @@ function stdoutError(thrown: unknown): Error {
   return new BatonError("IO", `Cannot write to stdout: ${errorMessage(thrown)}`, { cause: thrown });
 }
 
-/** Returns a function that prints a sentence on stderr, whatever the options. */
+/** Returns a function that prints a sentence on stderr, even with options such as --quiet. */
 export function stderrSentencePrinter({ err }: Pick<Io, "err">): (sentence: string) => void {
   return (sentence) => err(`baton: ${sentence}\n`);
 }

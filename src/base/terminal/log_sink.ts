@@ -1,6 +1,6 @@
 /**
- * Prints the messages of a service and the output of its jobs on stderr. Lines of output stay whole and, unlike
- * messages, wait for the reader.
+ * Prints the messages of a service and the output of its jobs on stderr. Each line of output stays whole. Lines of
+ * output wait for the reader; messages do not.
  */
 import { rejectOnAbort } from "../support/abort.ts";
 import { lostMessagesNotice } from "./drain_output.ts";
@@ -9,14 +9,14 @@ import { outputPieceBytesMax } from "./output_writer.ts";
 
 /** Prints messages and lines of output, each line whole. */
 export interface LogSink {
-  /** Writes a message immediately, or after a line that is being written. */
+  /** Writes a message immediately. If a line is being written, writes the message after that line. */
   err(text: string): void;
   /**
-   * Writes the parts of a long line, or several short lines, when that does not block and the process has no other
+   * Writes the parts of a long line, or several short lines. Waits if writing would block or the process has other
    * work. Rejects with the signal's reason, but always finishes a line that it has begun.
    */
   write(parts: Iterable<string>, signal: AbortSignal): Promise<void>;
-  /** The number of pieces written so far. It grows while the reader takes the output. */
+  /** The number of pieces written so far. The number grows while the reader takes the output. */
   readonly taken: number;
 }
 
@@ -58,7 +58,7 @@ export class StderrLineSink implements LogSink {
         for (const piece of piecesOf(part)) {
           await this.#ready(this.#held === null ? signal : undefined);
           this.#taken++;
-          this.#io.err(piece, "display"); // the writer of the line has removed what a terminal must not get
+          this.#io.err(piece, "display"); // the writer of the line has removed control characters
           this.#held ??= [];
         }
       }

@@ -45,7 +45,7 @@ export function metricFactory(prefix: string) {
       metric("gauge", name, help, samplesOf(value)),
     counter: (name: string, help: string, value: number | ByLabel<number>) =>
       metric("counter", name, help, samplesOf(value)),
-    /** The observed values are in seconds. */
+    /** Makes a histogram metric, whose observed values are in seconds. */
     histogram: (name: string, help: string, histograms: ByLabel<Histogram>) =>
       metric("histogram", name, help, labelled(histograms).flatMap(bucketsOf)),
   };

@@ -1,25 +1,25 @@
 /**
- * Writes to an open file, pipe, terminal or socket without blocking. It opens a pipe or a terminal again, because other
- * processes share the mode of the open file. poll(2) does not help: the command may write between poll and the write.
- * Threads do not help: on a machine with two processors, two blocked threads stop all file and name operations of the
- * runtime.
+ * Writes to an open file, pipe, terminal or socket without blocking. Opens a pipe or a terminal a second time, because
+ * other processes share the mode of the file that is open. poll(2) does not help: the command may write between poll
+ * and the write. Threads do not help: on a machine with two processors, two blocked threads stop all file and name
+ * operations of the runtime.
  */
 import { constants, fstatSync, openSync, statSync, writeSync } from "node:fs";
 import { errnoName } from "../errors.ts";
 import { wasStreamClosedAtStart } from "../process/spawn/inherited_descriptors.ts";
 
 /**
- * Writes some of the bytes without blocking. Returns how many it wrote; 0 if the reader takes none now. Throws system
- * errors.
+ * Writes some of the bytes without blocking. Returns the number of bytes written; 0 if the reader takes none now.
+ * Throws system errors.
  */
 export type NonBlockingWrite = (bytes: Uint8Array) => number;
 
 /**
- * The most bytes in one write (PIPE_BUF of Linux). A pipe that is not full takes them whole, without output of other
- * processes in between.
+ * The most bytes in one write (PIPE_BUF of Linux). A pipe that is not full takes these bytes whole, and mixes them with
+ * no other process's output.
  */
 export const outputPieceBytesMax = 4096;
-/** The number of pieces after which the event loop runs. */
+/** The number of pieces written in a row before the event loop runs again. */
 export const outputBurstPiecesMax = 256;
 
 /**
@@ -32,13 +32,13 @@ export function openOutputWriter(fd: number): NonBlockingWrite | null {
   }
   const stat = fstatSync(fd);
   if (stat.isSocket()) return null;
-  if (stat.isFIFO()) writeSync(fd, new Uint8Array()); // fails for a read end, which could be opened again for writing
+  if (stat.isFIFO()) writeSync(fd, new Uint8Array()); // fails for a read end, which a second open could write to
   return stat.isFIFO() || isTerminal(fd) ? reopenOutputWriter(`/proc/self/fd/${fd}`) : writerTo(fd, 1 << 16);
 }
 
 /**
- * Opens a pipe or a terminal a second time, so that only the new open file does not block. Returns null without /proc,
- * or if the file belongs to another user.
+ * Opens a pipe or a terminal a second time. The new open file does not block, and the original one keeps its mode.
+ * Returns null without /proc, or if the file belongs to another user.
  */
 export function reopenOutputWriter(path: string): NonBlockingWrite | null {
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
@@ -61,8 +61,8 @@ function writerTo(fd: number, bytesMax: number): NonBlockingWrite {
 }
 
 /**
- * Returns whether a descriptor is a terminal. Loading node:tty takes milliseconds, so it is loaded only for character
- * devices other than /dev/null.
+ * Returns true if a descriptor is a terminal. Loads node:tty, which takes milliseconds, only for character devices
+ * other than /dev/null.
  */
 export function isTerminal(fd: number): boolean {
   try {

@@ -19,8 +19,8 @@ export interface FlagSpec {
   /** False for a switch. */
   readonly takesValue: boolean;
   /**
-   * The text that joins the values of a repeated flag. If it is empty, different values are an error. Without it, the
-   * last value counts.
+   * The text that joins the values of a repeated flag. If the text is empty, two different values are an error. If it
+   * is undefined, the last value counts.
    */
   readonly joint?: string | undefined;
 }
@@ -35,11 +35,11 @@ export interface ParsedArgs {
   readonly command: readonly string[] | null;
 }
 
-/** The syntax of one command, besides its table of flags. */
+/** The syntax of one command, in addition to its table of flags. */
 export interface CommandSyntax {
-  /** Returns whether the command begins with the next argument that is not a flag, after these names. */
+  /** Returns true if the next argument that is not a flag begins the command. `names` are the names before it. */
   commandAfter(names: readonly string[]): boolean;
-  /** Advice for flags of similar programs, by flag: `-u, --unlock`. */
+  /** Advice for users who type a flag of a similar program, by flag: `-u, --unlock`. */
   readonly flagHints: Readonly<Record<string, string>>;
 }
 
@@ -72,7 +72,7 @@ export function parseArgs(
     if (!takesValue && token.value !== undefined) {
       throw new BatonError("USAGE", `The option ${flag} takes no value, but "${token.value}" was given`);
     }
-    // A value may begin with a dash, but `--` after a flag without a value begins the command.
+    // The value of a flag may begin with a dash. But a `--` after a flag that needs a value begins the command.
     if (takesValue && (token.value === undefined || (token.value === "--" && !token.inlineValue))) {
       throw new BatonError("USAGE", `The option ${flag} needs a value`);
     }
@@ -88,7 +88,7 @@ export function parseArgs(
   return { flags, names, command: null };
 }
 
-/** Counts the arguments before the first name or unknown flag: flags of `specs` with their values. */
+/** Counts the arguments before the first name or unknown flag. These are flags of `specs` with their values. */
 export function countLeadingFlags(specs: FlagSpecs, args: readonly string[]): number {
   const { byFlag, tokens } = tokensOf(specs, args);
   return tokens.find((token) => token.kind !== "option" || !byFlag.has(token.rawName))?.index ?? args.length;
@@ -104,12 +104,12 @@ function tokensOf(specs: FlagSpecs, args: readonly string[]) {
     const type = takesValue ? "string" : "boolean";
     for (const form of (aliases === undefined ? flag : `${flag}, ${aliases}`).split(", ")) {
       byFlag.set(form, { ...spec, name });
-      // The tokenizer allows a short form only beside a long one. The long form of one letter is not in `byFlag`.
+      // The tokenizer needs a long form for each short form. The long form of one letter is not in `byFlag`.
       if (form.startsWith("--")) options[form.slice(2)] = { type };
       else options[form.slice(1)] = { type, short: form.slice(1) };
     }
   }
-  // The strict mode has messages for programmers, and refuses values that begin with a dash.
+  // Does not use the strict mode: its messages are for programmers, and it refuses values that begin with a dash.
   const { tokens } = tokenize({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   return { byFlag: byFlag as KnownFlags, tokens };
 }
@@ -124,7 +124,7 @@ function unknownFlagError(
 ): BatonError {
   const hint = Object.entries(syntax.flagHints).find(([forms]) => forms.split(", ").includes(flag));
   if (hint !== undefined) return new BatonError("USAGE", `There is no option ${flag}: ${hint[1]}`);
-  // As in `nightly git -C x -- y`, the words before -- are names.
+  // The words before -- are names, as in `nightly git -C x -- y`.
   const begun = names.findIndex((_, index) => syntax.commandAfter(names.slice(0, index)));
   const program = begun < 0 ? undefined : names[begun];
   const known = [...byFlag].flatMap(([form, { flag }]) => flag.split(", ").includes(form) ? form : []);
@@ -137,7 +137,8 @@ function unknownFlagError(
 }
 
 /**
- * Returns the flags of which `flag` may be a misspelling. A short flag can only be the same letter in the other case.
+ * Returns the known flags of which `flag` may be a misspelling. For a short flag, only the same letter in the other
+ * case is similar.
  */
 function similarFlags(flag: string, known: readonly string[]): string[] {
   if (flag.startsWith("--")) return [...known];

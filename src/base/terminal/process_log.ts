@@ -7,8 +7,8 @@ import { printable } from "../support/text.ts";
 import type { Io } from "./io.ts";
 
 /**
- * Returns the log of this process. `quiet` keeps only errors; `verbose` adds details. `who` names the process in text
- * lines; `labels` are additional fields of JSON lines.
+ * Returns the log of this process. If `quiet` is true, it keeps only errors; if `verbose` is true, it adds details.
+ * `who` names the process in text lines; `labels` are additional fields of JSON lines.
  */
 export function createProcessLog(io: Io, { who, format, quiet = false, verbose = false, labels = {} }: {
   readonly who: string;
@@ -30,8 +30,8 @@ export function createProcessLog(io: Io, { who, format, quiet = false, verbose =
 }
 
 /**
- * Returns an Io that writes messages to a log, so that the parts of a service print only log lines. Messages become
- * warnings, or errors with `quiet`.
+ * Returns an Io that writes messages to a log, so that all parts of a service print only log lines. Messages become
+ * warnings; if `quiet` is true, errors.
  */
 export function ioWithLoggedMessages(io: Io, { log, quiet }: { readonly log: Log; readonly quiet: boolean }): Io {
   const level = quiet ? "error" : "warning";
@@ -42,7 +42,7 @@ export function ioWithLoggedMessages(io: Io, { log, quiet }: { readonly log: Log
   return { ...io, err };
 }
 
-/** Escapes the control characters in JSON. Otherwise `Io.err` would replace them. */
+/** Escapes the control characters in JSON, because `Io.err` would replace them. */
 export function escapeJsonControls(json: string): string {
   const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return json.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => character.split("").map(escape).join(""));

@@ -12,14 +12,20 @@ import { ErasableTerminalLine } from "./progress_line.ts";
 
 /** How long an operation runs before a terminal shows its progress. All times here are in milliseconds. */
 const showAfterMs = 1000;
-/** The time between two updates: on a terminal, on a terminal while the work reports nothing, and on other outputs. */
+/**
+ * The time between two updates, in milliseconds: on a terminal, on a terminal while the work reports nothing, and on
+ * other outputs.
+ */
 const updateEveryMs = { terminal: 200, idle: 1000, lines: 10_000 };
-/** How long an operation runs before the remaining time is shown, because an earlier rate is not reliable. */
+/**
+ * How long an operation runs before the remaining time is shown, in milliseconds. A rate measured earlier is not
+ * reliable.
+ */
 const etaMsMin = 1000;
 
 export const progressSettings = {
   progress: toggleSetting("--progress", {
-    help: "print progress on stderr also where it is no terminal: a line every 10 s, and one at the end",
+    help: "print progress on stderr even if it is not a terminal: a line every 10 s, and one at the end",
     group: "output",
   }),
 } satisfies SettingTable;
@@ -38,13 +44,19 @@ export function chooseProgressForm({ io, values }: ProgressCall): "terminal" | "
 }
 
 export interface ProgressOptions extends Pick<ProgressFacts, "noun" | "verb" | "total"> {
-  /** False if `total` is in bytes although messages are counted; true by default. */
+  /**
+   * True if `total` counts the same things as the progress (the default); false if `total` is in bytes and the progress
+   * counts messages.
+   */
   readonly countsTotal?: boolean;
   readonly isWanted?: boolean;
-  /** How long the work runs before a terminal shows its progress. */
+  /** How long the work runs before a terminal shows its progress, in milliseconds. */
   readonly afterMs?: number;
   readonly everyMs?: number;
-  /** True if the work itself writes to the terminal. Blanks then separate its output from the line. */
+  /**
+   * True if the work itself writes to the terminal. Spaces then separate the output of the work from the line of
+   * progress.
+   */
   readonly sharesTerminal?: boolean;
   readonly clock?: Clock;
 }
@@ -83,7 +95,7 @@ export class ProgressLine implements Disposable {
     if (this.#form !== null) this.#startTimer();
   }
 
-  /** Counts finished work. `done` is the same work in the unit of the total. */
+  /** Counts finished work. `done` is the amount of the same work in the unit of the total. */
   add(count: number, done: number = count): void {
     this.#facts = { ...this.#facts, count: this.#facts.count + count, done: this.#facts.done + done };
     this.#update();
@@ -99,15 +111,15 @@ export class ProgressLine implements Disposable {
   }
 
   /**
-   * Shows the current progress on a terminal. Another output gets a line only if nothing can be counted, because its
-   * last line has the count.
+   * Shows the current progress on a terminal. On another output, prints a line only if nothing can be counted;
+   * otherwise the last line has the count.
    */
   show(): void {
     if (this.#form === "terminal") this.#line.show(this.#text() + this.#lineEnd);
     if (this.#form === "lines" && this.#facts.noun === null) this.#io.err(`baton: ${this.#text()}\n`);
   }
 
-  /** Erases the line before other output. The next update shows the line again. */
+  /** Erases the line, so that the caller can print other output. The next update shows the line again. */
   erase(): void {
     this.#line.erase();
   }
@@ -118,7 +130,7 @@ export class ProgressLine implements Disposable {
     if (this.#form === "lines" && this.#facts.noun !== null) this.#io.err(`baton: ${this.#text()}\n`);
   }
 
-  /** Updates the displayed time, even while the work reports nothing. */
+  /** Starts the timer that updates the displayed time, even while the work reports nothing. */
   #startTimer(): void {
     this.#cancelTimer = this.#clock.startTimer(updateEveryMs.idle, () => {
       this.#update();
@@ -141,8 +153,8 @@ export class ProgressLine implements Disposable {
 }
 
 /**
- * Shows the progress of work that blocks the event loop, such as one long SQL statement. Each part is shown when it
- * begins, and its count while it continues.
+ * Shows the progress of work that blocks the event loop, such as one long SQL statement. Shows each part when it
+ * begins, and then its count.
  */
 export class BlockingWorkProgress implements WorkProgress, Disposable {
   readonly #call: ProgressCall;
@@ -173,7 +185,7 @@ export class BlockingWorkProgress implements WorkProgress, Disposable {
 export interface ProgressFacts {
   /** The singular noun of what is counted; null if nothing can be counted. */
   readonly noun: string | null;
-  /** The participle of the work, such as `stored`; without a noun, what is being done. */
+  /** The participle of the work, such as `stored`. If there is no noun, what is being done. */
   readonly verb: string;
   readonly count: number;
   /** The work of this process (`done`) and the work before it (`before`), in the unit of `total`. */
@@ -209,7 +221,7 @@ function amountText(noun: string, { count, before, total, countsTotal }: Progres
   return `${Math.min(total, before + count)} of ${countWithNoun(total, noun)}`;
 }
 
-/** Returns the rate per second; per minute or hour if the rate per second is below one. */
+/** Returns the rate per second. If that is below one, returns the rate per minute or hour. */
 function rateText(count: number, elapsedMs: number): string {
   const perSecond = count / Math.max(0.001, elapsedMs / 1000);
   const [rate, unit] = perSecond >= 1

@@ -1,4 +1,4 @@
-/** A line on a terminal that shows progress and is erased at the end. It is never written to a pipe. */
+/** A line on a terminal that shows progress and is erased at the end. Pipes and files never get this line. */
 import type { Io } from "./io.ts";
 import { printable } from "../support/text.ts";
 
@@ -10,7 +10,7 @@ export class ErasableTerminalLine implements Disposable {
     this.#io = io;
   }
 
-  /** Returns whether stderr is a terminal that can overwrite a line. */
+  /** Returns true if stderr is a terminal that can overwrite a line. */
   static canShow(io: Io): boolean {
     return io.stderrIsTerminal && io.env["TERM"] !== "dumb";
   }

@@ -1,4 +1,4 @@
-/** Formats rows as tables, for several commands. Pure. */
+/** Formats rows as tables, for the commands that show rows. Pure. */
 import { type TableCell, tableHeadCells } from "./table.ts";
 import { topicStateText } from "../rows/row_texts.ts";
 import type { TopicListRow, TopicServerRow } from "../rows/topic_row.ts";

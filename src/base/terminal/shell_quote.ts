@@ -1,8 +1,8 @@
 /** Writes output that every POSIX shell can `eval`. Pure. */
 
 /**
- * Returns lines for a shell that set the variables, sorted by name. A variable that is undefined but set in `current`
- * is unset.
+ * Returns shell lines that set the variables, sorted by name. If a variable is undefined but set in `current`, the
+ * lines unset it.
  */
 export function shellExportLines(
   variables: Readonly<Record<string, string | undefined>>,
@@ -14,12 +14,15 @@ export function shellExportLines(
   }).join("");
 }
 
-/** Puts the text into single quotes, inside which only a single quote has a meaning. */
+/** Puts the text into single quotes, inside which only a single quote has a special meaning. */
 export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Returns a line that only fails with `code`, so that `eval "$(baton hold …)" || exit` ends the script. */
+/**
+ * Returns a shell line that does nothing but fail with `code`, so that `eval "$(baton hold …)" || exit` ends the
+ * script.
+ */
 export function failingShellLine(code: number): string {
   return `(exit ${code})\n`;
 }

@@ -9,12 +9,12 @@ import { deadlineAfter } from "../support/deadline.ts";
 import { formatMetrics, type Metric, metricsContentType } from "./metrics_text.ts";
 
 export interface StatusPageSource {
-  /** Returns why the process is not healthy; null if it is. */
+  /** Returns the reason why the process is not healthy; null if it is healthy. */
   readonly health: () => string | null | Promise<string | null>;
   readonly metrics: () => Metric[] | Promise<Metric[]>;
 }
 
-/** How long a process may take to report its health, before it counts as unhealthy. */
+/** How long a process may take to report its health, in milliseconds, before it counts as unhealthy. */
 const healthMsMax = 2000;
 
 /** Listens on `host:port`, `:port` (loopback) or `unix:PATH`. Rejects with USAGE or with CANNOT_CREATE. */
@@ -49,7 +49,7 @@ async function responseTo(
   if (path === "/metrics") {
     return { status: 200, body: formatMetrics(await metrics()), headers: { "content-type": metricsContentType } };
   }
-  return { status: 404, body: "There is /healthz and /metrics\n" };
+  return { status: 404, body: "The paths are /healthz and /metrics\n" };
 }
 
 async function healthInTime(health: StatusPageSource["health"], clock: Clock): Promise<string | null> {

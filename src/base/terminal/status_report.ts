@@ -1,6 +1,6 @@
 /**
- * Writes the report of `--status-fd` and `--status-file`: one JSON line that says exactly how a call ended. Both
- * targets are opened first, so that a call that cannot report does nothing.
+ * Writes the report of `--status-fd` and `--status-file`: one JSON line that says exactly how a call of baton ended.
+ * Opens both targets before the call does anything: a call that cannot report does nothing.
  */
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BatonError, errorMessage } from "../errors.ts";
@@ -8,7 +8,7 @@ import { wasStreamClosedAtStart } from "../process/spawn/inherited_descriptors.t
 import { openOutputFile } from "../support/open_output.ts";
 import { writeAllBytes } from "../support/write_whole.ts";
 
-/** The report, in version 1. 64-bit numbers are decimal texts. */
+/** The report of a call, in version 1. 64-bit numbers are decimal texts. */
 export interface CommandStatusReport {
   readonly version: 1;
   readonly command: string;
@@ -18,17 +18,17 @@ export interface CommandStatusReport {
    * lock_busy.
    */
   readonly reason: string;
-  /** Null if `signal` ended baton. */
+  /** The exit code of baton; null if `signal` ended baton. */
   readonly exit_code: number | null;
   /** The signal that stopped baton while it waited, or that ended the command and then baton. */
   readonly signal: string | null;
-  /** How the command ended; null if none ran. */
+  /** How the command ended; null if no command ran. */
   readonly command_status: { readonly code: number | null; readonly signal: string | null } | null;
   /** The fencing tokens in the order of the names; null if the lock was not acquired. */
   readonly fencing_tokens: readonly string[] | null;
   readonly waited_ms: number | null;
   readonly held_ms: number | null;
-  /** The number of items in each state; only for a pool. */
+  /** The number of items in each state, for a pool; other reports do not have it. */
   readonly items?: Readonly<Record<"claimed" | "done" | "failed" | "busy" | "skipped" | "remaining", number>>;
   readonly message: string | null;
 }
@@ -37,7 +37,7 @@ export interface StatusReportTargets {
   readonly fd?: number | undefined;
   readonly file?: string | undefined;
   /**
-   * The descriptors that were open when the process started. baton itself opened the others, which are therefore not
+   * The descriptors that were open when the process started. baton opened all other descriptors itself, so they are not
    * valid targets.
    */
   readonly inheritedFds: readonly number[];
@@ -107,8 +107,8 @@ function isOpen(fd: number): boolean {
 }
 
 /**
- * Returns whether a descriptor is open for reading only, as /proc shows it. Otherwise the report would fail only after
- * the command.
+ * Returns true if /proc shows that a descriptor is open for reading only. Without this check, writing the report would
+ * fail only after the command has run.
  */
 function isReadOnly(fd: number): boolean {
   try {

@@ -11,7 +11,7 @@ export function tableHeadCells(names: readonly string[]): TableCell[] {
   return names.map((text) => ({ text, style: "bold" }));
 }
 
-/** Prints rows in aligned columns; without rows it prints nothing. */
+/** Prints rows in aligned columns. Prints nothing if there are no rows. */
 export function printTable(io: Io, rows: readonly (readonly TableCell[])[]): void {
   if (rows.length > 0) {
     io.out(formatTableLines(rows, chooseTextPainter(io, "stdout")).map((line) => `${line}\n`).join(""));
@@ -19,8 +19,8 @@ export function printTable(io: Io, rows: readonly (readonly TableCell[])[]): voi
 }
 
 /**
- * Returns the lines of a table with aligned columns. If they are wider than `columnsMax`, shortens the longest texts,
- * so that one long name hides no other column. Pure.
+ * Returns the lines of a table with aligned columns. If the lines are wider than `columnsMax`, shortens the longest
+ * texts: one long name then hides no other column. Pure.
  */
 export function formatTableLines(
   rows: readonly (readonly TableCell[])[],
@@ -45,12 +45,12 @@ export function formatTableLines(
 
 const gap = "  ";
 /**
- * The smallest width to which cells are shortened, so that tokens and pids stay whole. A narrow terminal cuts the last
- * columns instead.
+ * The smallest width to which cells are shortened. Tokens and pids stay whole at this width. On a narrow terminal, the
+ * last columns are cut off instead.
  */
 const shortenedMin = 20;
 
-/** Returns the widest cell limit with which columns of these widths fit into a line. */
+/** Returns the greatest width for cells at which columns of these widths fit into a line. */
 function cellWidthMax(widths: readonly number[], columnsMax: number): number {
   let left = columnsMax - gap.length * (widths.length - 1);
   let others = widths.length;

@@ -10,7 +10,7 @@ interface TerminalSize {
 
 /** Returns the size of the terminal of stdout; 80 x 24 if stdout has none. */
 export function terminalSize(): TerminalSize {
-  // Using `process.stdout` for a pipe would make the pipe non-blocking, also for other processes that have it.
+  // Does not use `process.stdout` for a pipe, because that would make the pipe non-blocking for other processes, too.
   const { columns, rows } = isTerminal(1) ? process.stdout : { columns: 0, rows: 0 };
   return { columns: columns || 80, rows: rows || 24 };
 }
@@ -18,7 +18,7 @@ export function terminalSize(): TerminalSize {
 const escape = "\x1b";
 const styleCode = new RegExp(`(${escape}\\[[\\d;]*m)`);
 
-/** Cuts a line to `columns`. Keeps all style codes, which have no width, so that each style also ends. */
+/** Cuts a line to `columns`. Keeps all style codes, which have no width, so that each style that begins also ends. */
 export function cutTerminalLine(line: string, columns: number): string {
   let left = columns;
   return line.split(styleCode).map((part, index) => {
@@ -29,16 +29,22 @@ export function cutTerminalLine(line: string, columns: number): string {
   }).join("");
 }
 
-/** The escape codes that turn line wrapping off and on. A wrapped line would move all lines below it. */
+/**
+ * The escape codes that turn line wrapping off and on. While lines are redrawn, a wrapped line would move all lines
+ * below it.
+ */
 const lineWrapCodes = { off: `${escape}[?7l`, on: `${escape}[?7h` } as const;
 
-/** Draws lines at the end of the output, over the lines of the previous call. Lines that scrolled away stay. */
+/**
+ * Draws lines at the end of the output, over the lines of the previous call. Lines that have scrolled off the screen
+ * stay.
+ */
 export class RedrawnTerminalLines {
   readonly #write: (text: string) => boolean;
   readonly #size: () => TerminalSize;
   #drawn = 0;
 
-  /** `write` returns false if it skipped the text. The next call then draws in the same place. */
+  /** `write` returns false if it skipped the text. In that case, the next call draws in the same place. */
   constructor(write: (text: string) => boolean, size: () => TerminalSize = terminalSize) {
     this.#write = write;
     this.#size = size;

@@ -1,10 +1,10 @@
 /** Measures and cuts texts by their width on a terminal, in columns. Pure. */
 
-/** East Asian wide and fullwidth characters, and emoji. */
+/** Matches East Asian wide and fullwidth characters, and emoji. */
 const wideLetters = /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3]/u;
 const wideForms = /[\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]/u;
 const wideSigns = /[\u{1b000}-\u{1b2fb}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
-/** Marks that are drawn over the character before them. */
+/** Matches marks that are drawn over the character before them. */
 const combining = /[\p{Mn}\p{Me}]/u;
 const isAscii = /^[ -~]*$/;
 
@@ -12,8 +12,8 @@ const isWide = (char: string) => wideLetters.test(char) || wideForms.test(char) 
 const charWidth = (char: string) => combining.test(char) ? 0 : isWide(char) ? 2 : 1;
 
 /**
- * Returns the width of a text. A control character counts as one column, so texts of others must go through `printable`
- * first.
+ * Returns the width of a text. A control character counts as one column, so the caller must first pass texts of others
+ * through `printable`.
  */
 export function textWidth(text: string): number {
   if (isAscii.test(text)) return text.length;
@@ -39,7 +39,9 @@ export function shortenTextToWidth(text: string, columns: number): string {
   return textWidth(text) <= columns ? text : `${cutTextToWidth(text, columns - 1)}…`;
 }
 
-/** Breaks a text into lines of at most `columns`, also inside words, because paths and addresses have no spaces. */
+/**
+ * Breaks a text into lines of at most `columns`. Breaks also inside words, because paths and addresses have no spaces.
+ */
 export function wrapText(text: string, columns = Number.POSITIVE_INFINITY): string[] {
   const line = cutTextToWidth(text, Math.max(2, columns));
   return line.length === text.length ? [line] : [line, ...wrapText(text.slice(line.length), columns)];

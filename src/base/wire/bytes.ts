@@ -6,7 +6,7 @@ import { BatonError } from "../errors.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The error for bytes that cannot be read, because a peer broke the protocol or data is damaged. */
+/** Makes the error for bytes that cannot be read, because a peer broke the protocol or data is damaged. */
 export function protocolError(message: string, cause?: unknown): BatonError {
   return new BatonError("PROTOCOL", message, cause === undefined ? undefined : { cause });
 }
@@ -42,7 +42,7 @@ export class ByteReader {
     return this.#view.getBigInt64(this.#advance(8));
   }
 
-  /** Reads eight bytes as a number below 2^53, which is cheaper than a bigint. */
+  /** Reads eight bytes as a number below 2^53, which takes less time than a bigint. */
   u53(): number {
     const at = this.#advance(8);
     const value = this.#view.getUint32(at) * 2 ** 32 + this.#view.getUint32(at + 4);
@@ -50,7 +50,10 @@ export class ByteReader {
     return value;
   }
 
-  /** Reads `length` bytes as a view of the input. The caller copies them if they must outlive the input. */
+  /**
+   * Returns the next `length` bytes as a view of the input. A caller that needs the bytes longer than the input must
+   * copy them.
+   */
   view(length: number): Uint8Array {
     const start = this.#advance(length);
     return this.#bytes.subarray(start, start + length);
@@ -66,7 +69,7 @@ export class ByteReader {
     }
   }
 
-  /** Throws PROTOCOL unless everything was read. */
+  /** Throws PROTOCOL if bytes are left to read. */
   end(): void {
     if (this.remaining > 0) throw protocolError(`${this.remaining} bytes are left over after a complete record`);
   }
@@ -108,8 +111,8 @@ export class ByteWriter {
   }
 
   /**
-   * Writes a 32-bit number. Throws if it does not fit; otherwise the version 2^32 - 1 would arrive as -1, which means
-   * "any version".
+   * Writes a signed 32-bit number. Throws if the number does not fit: the version 2^32 - 1 would otherwise arrive as
+   * -1, which means "any version".
    */
   i32(value: number): void {
     if (value !== (value | 0)) throw new RangeError(`${value} is not a 32-bit number`);
@@ -143,7 +146,7 @@ export class ByteWriter {
     this.#length = start + 4 + written;
   }
 
-  /** Overwrites four bytes at `offset`, for example with a length that was unknown before. */
+  /** Overwrites four bytes at `offset`, for example with a length that is known only later. */
   setI32(offset: number, value: number): void {
     if (offset < 0 || offset + 4 > this.#length) throw new RangeError(`No 4 written bytes at offset ${offset}`);
     this.#view.setInt32(offset, value);

@@ -5,8 +5,8 @@ import { ByteWriter, protocolError, readU32 } from "./bytes.ts";
 export const juteFrameBytesMaxDefault = 0xfffff;
 
 /**
- * Splits chunks into frames. Throws PROTOCOL for a length outside 0…frameBytesMax before allocating memory. Frames are
- * views of their chunk; only a frame that spans chunks is copied.
+ * Splits chunks of a stream into frames. Throws PROTOCOL for a length outside 0…frameBytesMax before allocating memory.
+ * Frames are views of their chunk; only a frame that spans several chunks is copied.
  */
 export class JuteFrameDecoder {
   readonly #frameBytesMax: number;
@@ -24,7 +24,7 @@ export class JuteFrameDecoder {
     return this.#body?.byteLength ?? 0;
   }
 
-  /** Yields the frames that this chunk completes, without their length field. */
+  /** Yields the frames that are complete with this chunk, without their length field. */
   *push(chunk: Uint8Array): Generator<Uint8Array, void, void> {
     let at = 0;
     while (at < chunk.byteLength) {
@@ -67,7 +67,7 @@ export class JuteFrameDecoder {
   }
 }
 
-/** Encodes one frame; `write` writes the body. The caller owns the returned bytes. */
+/** Encodes one frame. `write` writes the body of the frame. The caller owns the returned bytes. */
 export function encodeLengthFrame(write: (writer: ByteWriter) => void): Uint8Array {
   const writer = new ByteWriter();
   writer.i32(0);

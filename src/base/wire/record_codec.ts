@@ -1,13 +1,13 @@
 /**
- * Jute, ZooKeeper's record format. One declaration of a record defines its reader, its writer and its TypeScript type.
- * Numbers are big-endian. A string or buffer is a 32-bit length and the bytes, -1 for null; a vector is a 32-bit count
- * and the elements. Source: zookeeper-jute, BinaryInputArchive and BinaryOutputArchive.
+ * Jute, ZooKeeper's record format. A single declaration of a record defines its reader, its writer and its TypeScript
+ * type. Numbers are big-endian. A string or buffer is a 32-bit length, -1 for null, followed by the bytes; a vector is
+ * a 32-bit count followed by the elements. Source: zookeeper-jute, BinaryInputArchive and BinaryOutputArchive.
  */
 import { type ByteReader, type ByteWriter, protocolError } from "./bytes.ts";
 
 /**
- * Reads and writes values of one type. `bytesMin` is the smallest size of a value, so that a count can be checked
- * before memory is allocated.
+ * Reads and writes values of one type. `bytesMin` is the smallest size of a value; it is used to check a count before
+ * memory is allocated.
  */
 export interface JuteCodec<T> {
   readonly bytesMin: number;
@@ -43,7 +43,7 @@ export const juteBooleanCodec: JuteCodec<boolean> = {
   write: (writer, value) => writer.u8(value ? 1 : 0),
 };
 
-/** A string. Like ZooKeeper's own reader, reads null as the empty string. */
+/** The codec of a string. Reads null as the empty string, like ZooKeeper's own reader. */
 export const juteStringCodec: JuteCodec<string> = {
   bytesMin: 4,
   read(reader) {
@@ -53,7 +53,7 @@ export const juteStringCodec: JuteCodec<string> = {
   write: (writer, value) => writer.utf8WithI32Length(value),
 };
 
-/** Bytes, or null. Reading makes a copy, which outlives the frame. */
+/** The codec of bytes, or null. Reading makes a copy, which stays valid after the frame. */
 export const juteBytesCodec: JuteCodec<Uint8Array | null> = {
   bytesMin: 4,
   read(reader) {
@@ -67,7 +67,7 @@ export const juteBytesCodec: JuteCodec<Uint8Array | null> = {
   },
 };
 
-/** A list of elements, or null. */
+/** Returns the codec of a list of elements, or null. */
 export function juteVectorCodec<T>(element: JuteCodec<T>): JuteCodec<T[] | null> & { readonly element: JuteCodec<T> } {
   return {
     element,
@@ -92,14 +92,14 @@ export function juteVectorCodec<T>(element: JuteCodec<T>): JuteCodec<T[] | null>
 
 type RecordOf<F extends Record<string, AnyJuteCodec>> = { [Name in keyof F]: JuteCodecValue<F[Name]> };
 
-/** A record with its fields in this order. */
+/** Returns the codec of a record with these fields in this order. */
 export function juteRecordCodec<F extends Record<string, AnyJuteCodec>>(
   fields: F,
 ): JuteCodec<RecordOf<F>> & { readonly fields: F } {
   const entries = Object.entries(fields) as [string, JuteCodec<unknown>][];
   return {
     fields,
-    // A minimum of 1 keeps a vector from claiming more elements than there are bytes.
+    // A minimum of 1 per element prevents a vector from claiming more elements than there are bytes.
     bytesMin: Math.max(1, entries.reduce((sum, [, codec]) => sum + codec.bytesMin, 0)),
     read(reader) {
       const value: Record<string, unknown> = {};

@@ -22,7 +22,8 @@ export function encodeZ85(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the decoded bytes, or what is wrong with the text. The message does not repeat the text, which may be secret.
+ * Returns the decoded bytes, or what is wrong with the text. The message does not repeat the text, which may be a
+ * secret.
  */
 export function decodeZ85(text: string): Uint8Array | { readonly wrong: string } {
   const stray = Array.from(text).findIndex((character) => !digits.has(character));

@@ -1,4 +1,4 @@
-/** Checks all locks and elections below a root node and reports problems. */
+/** Checks all locks and elections below a root node, and returns findings about problems. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { type Finding, type FindingId, makeFinding } from "../../base/rows/finding.ts";
@@ -7,7 +7,7 @@ import { parseContenderNode, parseHolderNode } from "../lock/lock_nodes.ts";
 import { parseLockState } from "../lock/lock_state.ts";
 import { mapInBatches, nullIfNoNode, readChildNames, readExistingNodes } from "../nodes/node_requests.ts";
 
-/** A lock or an election as it was read. */
+/** The nodes of a lock or an election, as they were read. */
 export interface LockSnapshot {
   readonly where: string;
   readonly path: string;
@@ -15,7 +15,7 @@ export interface LockSnapshot {
   readonly children: readonly string[];
   readonly holders: readonly LockNodeSnapshot[];
   readonly queue: readonly LockNodeSnapshot[];
-  /** The server's counter for sequences in the queue. */
+  /** The server's counter, from which the next contender in the queue gets its number. */
   readonly sequence: number;
 }
 
@@ -30,7 +30,9 @@ export interface LockQueueDiagnosis {
   readonly findings: readonly Finding[];
 }
 
-/** Last value of the server's counter. All later contenders get this number, so their order of arrival is lost. */
+/**
+ * The last value of the server's counter. All later contenders get this same number, so their order of arrival is lost.
+ */
 export const lockQueueSequenceMax = 2 ** 31 - 1;
 export const lockQueueSequenceWarning = lockQueueSequenceMax - 100_000_000;
 const batchSize = 200;

@@ -1,4 +1,7 @@
-/** Follows all objects in some folders. Reads an object again after it changes, and all objects from time to time. */
+/**
+ * Follows all objects (locks, elections …) in some folders. Reads an object again after each change, and all objects
+ * from time to time.
+ */
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { resultInTimeOrNull, sleep } from "../../base/support/deadline.ts";
 import type { NodeData, NodeReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -12,13 +15,12 @@ import { NodeReadCache } from "../nodes/watched_reads.ts";
 
 export interface FollowedObjectFolder<Value> {
   readonly path: string;
-  /**
-   * If true, nodes that were read are kept, and only changed nodes are requested again. `read` then sets no watches.
-   */
+  /** If true, keeps the nodes that were read, and requests only changed nodes again. `read` then sets no watches. */
   readonly keepsReads?: boolean;
   /**
-   * Reads one object. Returns null if there is nothing to show. Use `watch` only for existing nodes, because a watch on
-   * a missing node of a deleted object would never end. `watch` is one function as long as the object is followed.
+   * Reads one object. Returns null if there is nothing to show. `read` may use `watch` only for existing nodes: a watch
+   * on a missing node of a deleted object would never end. `watch` is the same function as long as the object is
+   * followed.
    */
   readonly read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<Value | null>;
 }
@@ -26,11 +28,11 @@ export interface FollowedObjectFolder<Value> {
 export interface FollowedObjectChange<Value> {
   readonly folder: string;
   readonly name: string;
-  /** Null if there is nothing to show, or the object was deleted. */
+  /** The object; null if there is nothing to show, or the object was deleted. */
   readonly value: Value | null;
 }
 
-/** The result of one round. */
+/** The result of one round of reading. */
 export interface FollowedFoldersRound<Value> {
   readonly changes: readonly FollowedObjectChange<Value>[];
   readonly unread: number;
@@ -41,28 +43,28 @@ export interface FollowedFoldersRound<Value> {
 interface FollowFoldersOptions {
   readonly signal: AbortSignal;
   readonly clock?: Clock;
-  /** Maximum number of objects that are followed in one folder. */
+  /** The most objects that are followed in one folder. */
   readonly objectsMax?: number;
   /** Minimum time between the starts of two rounds, in milliseconds. Changes within this time are read together. */
   readonly gatherMs?: number;
 }
 
-/** Number of objects that are read in one round, and at the same time. */
+/** The most objects that are read in one round, all at the same time. */
 const roundMax = 200;
 const batchSize = 200;
 const objectsMaxDefault = 10_000;
 const gatherMsDefault = 500;
 /**
- * Every object is read again within this time, in milliseconds, in case a report was lost. Without a recursive watch,
- * only this finds changes of data.
+ * Every object is read again after this time, in milliseconds, because the report of a change may be lost. Without a
+ * recursive watch, only this reveals changes of data.
  */
 const sweepMs = { recursive: 600_000, oneShot: 120_000 } as const;
 const sweepEveryMs = 5000;
 
 /**
- * Yields what each round has found. Each folder has one recursive watch. On servers without recursive watches, each
- * list of an object has a one-shot watch. Ends when the signal aborts. Throws when the session ends or the server
- * refuses a read.
+ * Yields what each round has found. On each folder there is one recursive watch. If the servers have no recursive
+ * watches, there is a one-shot watch on each list of an object. Ends when the signal aborts. Throws when the session
+ * ends or the server refuses a read.
  */
 export function followObjectFolders<Value>(
   zk: ZooKeeper,
@@ -83,7 +85,7 @@ export function followObjectFolders<Value>(
 
 interface FollowedObject {
   readonly name: string;
-  /** One function for all reads, because the client keeps a set of functions. */
+  /** The function for all watches of the object. There is only one, because the client keeps a set of functions. */
   readonly watch: Watcher;
   /** Nodes of the object that were read; null if none are kept. */
   reads: NodeReadCache | null;
@@ -91,7 +93,7 @@ interface FollowedObject {
 
 class FolderObjects<Value> {
   readonly folder: FollowedObjectFolder<Value>;
-  /** Objects by the name of their node. */
+  /** The objects, by the name of their node. */
   readonly objects = new Map<string, FollowedObject>();
   readonly unread = new Set<FollowedObject>();
   isListUnread = true;
@@ -122,7 +124,7 @@ class FolderFollower<Value> {
   #wake = () => {};
   #nextSweepMs: number;
   #sweep: FollowedObject[] = [];
-  /** Changes that were read and not yet returned, including those of rounds that failed. */
+  /** Changes that were read and not returned yet, including changes from rounds that failed. */
   #changes: FollowedObjectChange<Value>[] = [];
 
   constructor(
@@ -169,8 +171,8 @@ class FolderFollower<Value> {
   }
 
   /**
-   * Recursive watches end with a connection, and a watch that the client has set again may miss changes. So sets new
-   * ones and reads all again.
+   * Sets new recursive watches and reads everything again after a reconnect. Recursive watches end with a connection,
+   * and a watch that the client itself restores may miss changes.
    */
   async #coverAfterReconnect(): Promise<void> {
     const { connections } = this.#zk.session;
@@ -204,7 +206,7 @@ class FolderFollower<Value> {
     }
   }
 
-  /** Handles the event of a node at or below the folder. */
+  /** Handles an event at the folder or at a node below it. */
   #report(one: FolderObjects<Value>, event: WatchEvent): void {
     const { path } = one.folder;
     const end = event.path.indexOf("/", path.length + 1);
@@ -267,7 +269,10 @@ class FolderFollower<Value> {
     one.omitted = names.length - objects.size;
   }
 
-  /** Returns the names of the folder's objects. Watches the folder, or its creation, unless a recursive watch does. */
+  /**
+   * Returns the names of the folder's objects. Sets a watch on the folder or, if it does not exist, on its creation;
+   * not if a recursive watch covers the folder.
+   */
   async #childrenOf(one: FolderObjects<Value>): Promise<readonly string[]> {
     const { path } = one.folder;
     const watch = () => {
@@ -286,7 +291,7 @@ class FolderFollower<Value> {
       const created = await this.#zk.exists(path, options);
       one.isWatched = !this.#isCovered;
       if (created === null) return [];
-      one.isWatched = false; // created meanwhile: the watch above is for its data
+      one.isWatched = false; // the folder was just created; the watch above is for its data
     }
   }
 
@@ -316,7 +321,7 @@ class FolderFollower<Value> {
   }
 }
 
-/** Returns a client that sets no watches on the nodes below `path`, because a recursive watch reports their changes. */
+/** Returns a client that sets no watches on the nodes below `path`; a recursive watch reports their changes. */
 function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
   const optionsOf = (node: string, { watch, ...others }: NodeReadOptions = {}): NodeReadOptions =>
     watch === undefined || node.startsWith(`${path}/`) ? others : { ...others, watch };
@@ -328,8 +333,8 @@ function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
 }
 
 /**
- * Returns a client that watches the nodes of each `getChildren`. `sync` does nothing, because the watch reports later
- * changes.
+ * Returns a client whose `getChildren` sets a watch on each node that it lists. Its `sync` does nothing, because the
+ * watch reports later changes.
  */
 export function watchChildListReads(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
   return replaceZooKeeperCalls(zk, {
@@ -351,7 +356,7 @@ interface WaitingRead extends Pick<PromiseWithResolvers<NodeData>, "resolve" | "
  * request reads several nodes.
  */
 export class NodeReadBatch {
-  /** The same client, but `getData` and `getChildren` wait for other reads of the same moment. */
+  /** A client whose `getData` and `getChildren` wait a moment for other reads to join. */
   readonly client: ZooKeeper;
   readonly #zk: ZooKeeper;
   readonly #clock: Clock;
@@ -359,8 +364,8 @@ export class NodeReadBatch {
   #isJoining = false;
   #waiting: WaitingRead[] = [];
   /**
-   * Number of nodes in a request. A keeper closes the connection if a response is too long. Therefore requests after a
-   * lost connection read one node, and then one more each time.
+   * The number of nodes that one request reads. A keeper closes the connection if a response is too long. After a lost
+   * connection, a request therefore reads one node, and each later request reads one more.
    */
   #size = joinedMax;
 

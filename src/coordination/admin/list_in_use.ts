@@ -18,9 +18,9 @@ const batchSize = 200;
 type Counts = Omit<CoordinationObjectRow, "name">;
 
 /**
- * Lists the objects of each kind, sorted by name. A kind that was not requested is empty. An unused lock is listed
- * until the server removes it, and an election until an operator deletes it. A pool is listed while it runs or has
- * stored results. Its jobs are counted by the locks COMPONENT/ITEM, or by its `total` limit.
+ * Lists the objects of each kind, sorted by name. A kind that was not requested has an empty list. An unused lock is
+ * listed until the server removes it, and an election until an operator deletes it. A pool is listed while it runs or
+ * has stored results. The jobs of a pool are counted by the locks COMPONENT/ITEM, or by its `total` limit.
  */
 export async function listObjectsInUse(
   zk: ZooKeeper,
@@ -64,7 +64,7 @@ async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
     return stat === "hidden" ? null : stat?.numChildren ?? 0;
   }));
   if (!grants || !queued) return { holders: grants, waiters: queued };
-  // Contenders with a grant in advance are also in the queue, so count by names.
+  // A contender with a grant in advance is in both lists, so contenders are counted by name.
   const [granted, queue] = await Promise.all([path.holders, path.queue].map((folder) => {
     return hiddenIfNoAuth(readChildNames(zk, folder));
   }));
@@ -102,7 +102,7 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
 export type LockSummary = CoordinationObjectRow;
 
 export interface ListLocksOptions {
-  /** "/baton" when left out. */
+  /** The root node; "/baton" by default. */
   readonly root?: string;
 }
 

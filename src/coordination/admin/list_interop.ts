@@ -17,7 +17,10 @@ import { type LockQueueDiagnosis, lockQueueSequenceMax, lockQueueSequenceWarning
 
 const batchSize = 200;
 
-/** A node that has contenders of a recipe, or no children. Without children, it may be an unused lock. */
+/**
+ * A node with contenders of a recipe (a program's way to lock), or without children. A node without children may be an
+ * unused lock.
+ */
 interface InteropNodeList {
   readonly path: string;
   readonly children: readonly string[];
@@ -26,8 +29,8 @@ interface InteropNodeList {
 }
 
 /**
- * Lists `folder` itself if it is a lock, and otherwise its children that are locks, sorted by path. Returns null if
- * `folder` does not exist.
+ * Lists `folder` itself if it is a lock; otherwise lists those of its children that are locks, sorted by path. Returns
+ * null if `folder` does not exist.
  */
 export async function listInteropQueues(
   zk: ZooKeeper,
@@ -61,7 +64,7 @@ async function readNode(zk: ZooKeeper, path: string): Promise<InteropNodeList | 
   return list === null ? null : { path, children: list.children, sequence: list.stat.cversion };
 }
 
-/** Returns false if the node has children, but no contender of the recipe. */
+/** Returns true if the node may be a lock; false if it has children, but no contender of the recipe. */
 function mayBeLock({ children }: InteropNodeList, recipe: InteropRecipe): boolean {
   return children.length === 0 || children.some((name) => parseInteropNode(recipe, name) !== null);
 }
@@ -70,13 +73,13 @@ interface InteropLockSnapshot {
   readonly path: string;
   readonly recipe: InteropRecipe;
   readonly children: readonly { readonly name: string; readonly isEphemeral: boolean }[];
-  /** Value of the server's counter. */
+  /** The value of the server's counter for the node. */
   readonly sequence: number;
 }
 
 const checkedBatchSize = 50;
 
-/** Returns null if `folder` does not exist. */
+/** Returns the findings for all locks below `folder`, or null if `folder` does not exist. */
 export async function diagnoseInteropLocks(
   zk: ZooKeeper,
   folder: string,
@@ -85,7 +88,7 @@ export async function diagnoseInteropLocks(
   const nodes = await interopNodes(zk, folder, recipe);
   if (nodes === null) return null;
   const found = await mapInBatches(nodes, checkedBatchSize, (node) => readSnapshot(zk, node, recipe));
-  // A node without children may be anything, so it is not counted as a lock, and only its counter is checked.
+  // A node without children may be anything. It is not counted as a lock, and only its counter is checked.
   return {
     locks: nodes.filter(({ children }) => children.length > 0).length,
     elections: 0,

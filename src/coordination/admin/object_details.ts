@@ -24,7 +24,7 @@ export interface ObjectDetailsOptions {
   readonly kind: CoordinationObjectKind;
   readonly name: string;
   readonly root?: string;
-  /** If given, `name` is the path of a lock of this recipe. */
+  /** The recipe of the program that uses the lock; `name` is then the path of the lock. */
   readonly recipe?: InteropRecipe | undefined;
 }
 
@@ -147,13 +147,12 @@ const batchSize = 50;
 
 interface ReadDetailsOptions {
   readonly root: string;
-  /** Maximum number of objects to read. Objects with the longest queues come first; the others have no details. */
+  /** The most objects to read. Objects with the longest queues come first; the other objects have no details. */
   readonly max: number;
 }
 
 /**
- * Returns the details of objects that are in use and not hidden by an ACL, by `objectDetailsKey`. The jobs of a pool
- * appear as locks.
+ * Returns the details of all used objects that no ACL hides, by `objectDetailsKey`. The jobs of a pool appear as locks.
  */
 export async function readDetailsOfUsedObjects(
   zk: ZooKeeper,

@@ -1,4 +1,4 @@
-/** Finds out whether a command still holds its lock, from the holder ids in the command's environment. */
+/** Finds out whether a command still holds its lock, from the holder IDs in the command's environment. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { parseBarrierParticipantNode } from "../barrier/barrier_state.ts";
 import { readInteropNodeGuid } from "../nodes/interop_node_names.ts";
@@ -6,7 +6,7 @@ import { parseHolderNode } from "../lock/lock_nodes.ts";
 import { readAfterSync, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
 
 /**
- * Returns whether one of `ids` holds the lock, the leadership or the place at the barrier at `path`. Reads again if the
+ * Returns true if one of `ids` holds the lock, the leadership or the place at the barrier at `path`. Reads again if the
  * connection is lost.
  */
 export async function isLockHeldByHolderIds(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<boolean> {
@@ -15,7 +15,7 @@ export async function isLockHeldByHolderIds(zk: ZooKeeper, path: string, ids: re
   return holders.some((name) => ids.includes(parseHolderNode(name)?.guid ?? "")) ||
     own.some((name) =>
       ids.includes(parseBarrierParticipantNode(name)?.guid ?? "") ||
-      // A contender of an interop lock holds the lock if its command runs.
+      // For a contender of an interop lock, the lock is held while the contender's command runs.
       ids.includes(readInteropNodeGuid(name))
     );
 }

@@ -1,7 +1,7 @@
 /**
- * Decides what a participant of a barrier does next, from the state and a list of names that was read after it. Creates
- * the transaction. Each transaction checks that this participant's node exists and the state is unchanged.
- * test/coordination/model runs this function. Pure.
+ * Decides what a participant of a barrier does next, from the state and a list of names that was read after the state.
+ * Makes the transaction for that step. Each transaction checks that this participant's node exists and the state is
+ * unchanged. Pure; the tests in test/coordination/model run it against all orders of events.
  */
 import type { Acl, MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -23,12 +23,15 @@ export interface BarrierObservation {
   readonly guid: string;
   /** GUIDs of the participants of this generation that earlier reads have found. */
   readonly seen: readonly string[];
-  /** True if the round takes too long. A participant that does not belong to the round then opens a new one. */
+  /** True if the round takes too long. A participant that does not belong to the round then opens a new round. */
   readonly impatient: boolean;
 }
 
 export type BarrierDecision =
-  /** The barrier was started with this member. If its node does not exist (`isThere`), the others go on without it. */
+  /**
+   * The barrier was started with this member. If the member's node does not exist (`isThere` is false), the others
+   * continue without it.
+   */
   | { readonly do: "run"; readonly rank: number; readonly isThere: boolean }
   /** This participant's node does not exist, and the barrier was not started with it. */
   | { readonly do: "vanished" }
@@ -45,8 +48,8 @@ export type BarrierDecision =
   | { readonly do: "open"; readonly members: readonly string[] }
   | { readonly do: "respond"; readonly round: string }
   /**
-   * Checks in one transaction that all `nodes` exist, and deletes `responses`. Both lists are in the order of the
-   * members.
+   * Confirm the round: check in one transaction that all `nodes` exist, and delete `responses`. Both lists are in the
+   * order of the members.
    */
   | {
     readonly do: "start";
@@ -60,13 +63,16 @@ export interface BarrierWaitDecision {
   readonly do: "wait";
   /** All participants of this generation, in order of arrival. */
   readonly gathered: readonly BarrierParticipantNode[];
-  /** The participant before this one; null for the first participant, which watches all others. */
+  /** The participant before this one. Null for the first participant, which watches all others. */
   readonly predecessor: BarrierParticipantNode | null;
-  /** The open round, if enough participants are there. If the round takes too long, decide again with `impatient`. */
+  /**
+   * The open round; null if there are not enough participants. If the round takes too long, the caller decides again
+   * with `impatient`.
+   */
   readonly round: string | null;
 }
 
-/** Maximum number of spare participants in a round, who replace participants that do not respond. */
+/** The most spare participants in a round. They replace participants that do not respond. */
 const sparesMax = 64;
 
 export function decideBarrierStep(look: BarrierObservation): BarrierDecision {
@@ -78,7 +84,7 @@ export function decideBarrierStep(look: BarrierObservation): BarrierDecision {
   if (mine === undefined) return { do: "vanished" };
   if (mine.epoch !== state.epoch) return { do: "move" };
   if (mine.generation !== state.generation) {
-    // No later generation can have started, because its start waits until this node is gone.
+    // No later generation can have started, because it waits until this node is gone.
     return { do: state.started?.generation === mine.generation ? "move" : "broken" };
   }
   const gathering = parties.filter((node) => isInCurrentBarrierGeneration(state, node));
@@ -89,8 +95,8 @@ export function decideBarrierStep(look: BarrierObservation): BarrierDecision {
 }
 
 /**
- * Adds the participants of the current generation to `seen`. A participant that moves to another generation starts with
- * an empty `seen`.
+ * Returns `seen` with the participants of the current generation added. A participant that moves to another generation
+ * starts with an empty `seen`.
  */
 export function addSeenBarrierParticipants(
   { state, children, seen }: Pick<BarrierObservation, "state" | "children" | "seen">,
@@ -149,8 +155,8 @@ function participantsToAsk(gathered: readonly BarrierParticipantNode[], mine: Ba
 }
 
 /**
- * Returns the state that a participant writes when it leaves before the start, or null. With null, a later start fails
- * because the participant's node is missing.
+ * Returns the state that a participant writes when it leaves before the start. Returns null if no write is needed: a
+ * later start then fails because the participant's node is missing.
  */
 export function barrierStateAfterLeaving(
   state: BarrierState,
@@ -170,7 +176,7 @@ export function barrierStateAfterBreak(
   return { ...state, generation: generation + 1, round: null, broken: { generation, lost, why } };
 }
 
-/** Returns the state with an open round. `version` of the state and the GUID make the round's name unique. */
+/** Returns the state with an open round. The version of the state and the GUID make the name of the round unique. */
 export function barrierStateWithOpenRound(
   state: BarrierState,
   { guid, version, members }: { readonly guid: string; readonly version: number; readonly members: readonly string[] },
@@ -195,9 +201,9 @@ export interface BarrierChangeContext {
   /** Names of this participant's nodes: the participant and its responses. */
   readonly own: readonly string[];
   readonly acl: Acl[];
-  /** The lost members and the reason, for "break". */
+  /** The lost members and the reason, if `do` is "break"; otherwise null. */
   readonly loss: { readonly lost: readonly string[]; readonly why: string } | null;
-  /** The request that creates this participant's node in the current generation, for "move". */
+  /** The request that creates this participant's node in the current generation, if `do` is "move"; otherwise null. */
   readonly creation: MultiRequest | null;
 }
 

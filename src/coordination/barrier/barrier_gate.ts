@@ -27,7 +27,7 @@ import {
 
 export type GateOptions = Pick<AcquireLockOptions, "root" | "acl" | "clock" | "signal">;
 
-/** Closes the gate, which stays closed after the end of this process. Returns false if it was closed already. */
+/** Closes the gate, which stays closed after the end of this process. Returns false if the gate was closed already. */
 export async function setGate(
   zk: ZooKeeper,
   name: string,
@@ -50,7 +50,7 @@ export async function setGate(
   }, retriesOf(options));
 }
 
-/** Opens the gate. Returns false if it was not closed. */
+/** Opens the gate. Returns false if the gate was open already. */
 export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions = {}): Promise<boolean> {
   const gate = coordinationObjectPath("gates", name, options.root);
   const open = () => deleteNodeIfThere(zk, gate);
@@ -58,10 +58,10 @@ export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions
 }
 
 /**
- * Waits until the gate is open. Without `waitMs` there is no limit; 0 means one request, which must get a response
- * within the session timeout. Rejects BARRIER_TIMEOUT if the gate is still closed, UNREACHABLE if no server responded
- * in time or the session ended, or with the signal's reason. A signal of `startCallDeadline` limits the larger call
- * that contains this wait.
+ * Waits until the gate is open. If `waitMs` is undefined, there is no limit. If it is 0, sends one request, which must
+ * get a response within the session timeout. Rejects with BARRIER_TIMEOUT if the gate is still closed, with UNREACHABLE
+ * if no server responded in time or the session ended, or with the signal's reason. A signal of `startCallDeadline`
+ * limits the larger call that contains this wait.
  */
 export async function waitGate(
   zk: ZooKeeper,
@@ -106,7 +106,7 @@ function sessionEndedError(name: string, reason: unknown): BatonError {
   return new BatonError("UNREACHABLE", message, { cause: reason });
 }
 
-/** Retries a change without a limit, because its outcome must be known. */
+/** Returns options to retry a change without a limit, because the outcome of the change must be known. */
 function retriesOf({ clock = systemClock(), signal }: GateOptions): RetryRequestOptions {
   return { clock, signal, limitMs: Infinity };
 }

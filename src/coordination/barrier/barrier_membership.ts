@@ -1,4 +1,7 @@
-/** Membership in a started generation of a barrier. Like a lock's lease, it can be lost. All members leave together. */
+/**
+ * The membership of this process in a started generation of a barrier. The membership can be lost, like a lock's lease.
+ * All members leave together.
+ */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
@@ -12,16 +15,16 @@ import { readAfterSync, readChildNames } from "../nodes/node_requests.ts";
 import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
 export interface BarrierMembership extends Lease {
-  /** The unique number of the member in this generation, from 0 to size - 1. */
+  /** The number of the member, unique in this generation, from 0 to size - 1. */
   readonly rank: number;
   readonly size: number;
-  /** Number of the start. It restarts at 1 after the server removed an unused barrier. */
+  /** The number of the start. It begins at 1 again if the server has removed an unused barrier. */
   readonly generation: number;
-  /** Equal for all members, and higher than the tokens of earlier generations. */
+  /** The fencing token. All members have the same token; it is higher than the tokens of earlier generations. */
   readonly fencingToken: bigint;
   /**
-   * Leaves, and waits until all other members have left or are lost. Rejects with the signal's reason, or LOCK_LOST if
-   * the session ends meanwhile, because the state of the others is unknown then.
+   * Leaves, and waits until all other members have left or are lost. Rejects with the signal's reason. Rejects with
+   * LOCK_LOST if the session ends before, because it is then unknown whether the others have left.
    */
   leave(options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
@@ -41,7 +44,10 @@ export class ZooKeeperBarrierMembership extends ZooKeeperLease implements Barrie
   readonly generation: number;
   readonly #zk: ZooKeeper;
   readonly #clock: Clock;
-  /** The other members, starting with the next rank, so that not all members watch the same one. */
+  /**
+   * The other members, starting with the next rank. Each member starts at another one, so that not all of them watch
+   * the same member.
+   */
   readonly #others: readonly string[];
 
   constructor(zk: ZooKeeper, { name, path, guid, started, waitedMs, clock }: BarrierMembershipOptions) {
@@ -82,8 +88,8 @@ export class ZooKeeperBarrierMembership extends ZooKeeperLease implements Barrie
   }
 
   /**
-   * Returns whether all others have left. A GUID is never reused, so a server that lags can only extend the wait. The
-   * sync shortens it.
+   * Returns true if all other members have left. A GUID is never reused, so reading from a server that lags behind can
+   * only extend the wait; the sync shortens it.
    */
   async #haveAllLeft(wake: () => void): Promise<boolean> {
     const { path: barrier } = this;

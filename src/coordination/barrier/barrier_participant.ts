@@ -1,7 +1,7 @@
 /**
  * One participant of a barrier, step by step: enter, read, decide, write or wait. Each step begins by reading the
- * state, so it can be repeated after any failure. barrier_decision.ts decides; test/coordination/model checks the
- * protocol.
+ * state, so that a step can be repeated after any failure. barrier_decision.ts decides; test/coordination/model checks
+ * the protocol.
  */
 import type { Acl, MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { CleanupScope } from "../../base/support/abort.ts";
@@ -36,7 +36,8 @@ import { deleteNodeIfThere, isServerRefusal, nullIfNoNode, readAfterOwnWrites } 
 
 export interface BarrierParticipantOptions {
   /**
-   * The node of the barrier. Its data is the state, its version protects changes, and its children are participants.
+   * The path of the barrier's node. The node's data is the state, its version protects changes, and its children are
+   * participants.
    */
   readonly path: string;
   readonly parties: number;
@@ -44,7 +45,7 @@ export interface BarrierParticipantOptions {
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly clock: Clock;
-  /** Called when the wait begins, and when this participant notices that others came or left. */
+  /** Called when the wait begins, and when this participant learns that others came or left. */
   readonly onWaiting: (view: BarrierView, gathered: readonly BarrierParticipantNode[]) => void;
 }
 
@@ -59,7 +60,7 @@ export interface StartedParticipant {
 
 export type BarrierParticipantOutcome =
   | StartedParticipant
-  /** The barrier was started, but this participant's node was gone before it read that. */
+  /** The barrier was started, but this participant's node was gone before the participant learned of the start. */
   | { readonly do: "lost" }
   | { readonly do: "broken"; readonly broken: BrokenBarrierGeneration | null }
   /** This participant's node was deleted, so the generation is broken. */
@@ -89,9 +90,9 @@ type ParticipantStep =
   | { readonly do: "end"; readonly outcome: BarrierParticipantOutcome };
 
 const read: ParticipantStep = { do: "read" };
-/** How long a round may take before a participant checks the round. The interval grows with each check. */
+/** How long a round may take before a participant checks the round. The time grows with each check. */
 const roundCheck: Backoff = { firstMs: 400, maxMs: 5000, jitter: 0.5 };
-/** Maximum number of other participants' names that are kept for the message about a lost member. */
+/** The most names of other participants that are kept for the message about a lost member. */
 const namesMax = 100;
 const sessionEnded = "its session ended, or its node was deleted";
 
@@ -103,14 +104,14 @@ export class BarrierParticipant {
   #seen: readonly string[] = [];
   /** True if a response has shown that this participant's node exists. */
   #isKnown = false;
-  /** The name of this participant's node in the last list. */
+  /** The name of this participant's node in the last list; null if the list did not contain the node. */
   #mine: string | null = null;
   #watchesAll = false;
   #leaving: string | null = null;
   #checks = 0;
   #refusals = 0;
   readonly #waits: ContenderWaits;
-  /** This watch is set by each event after the last read. */
+  /** The watch on the nodes that were read last. Each event sets it. */
   #armed: ArmedNodeWatch;
 
   constructor(zk: ZooKeeper, options: BarrierParticipantOptions) {
@@ -120,14 +121,14 @@ export class BarrierParticipant {
     this.#armed = this.#waits.arm();
   }
 
-  /** Random, and new for each entry. */
+  /** The GUID of this entry: random, and new for each entry. */
   get guid(): string {
     return this.#guid;
   }
 
   /**
-   * Runs until the barrier is started or broken, or this participant has left. Rejects when the server refuses a
-   * request for good or the session ends.
+   * Runs until the barrier is started or broken, or this participant has left. Rejects when the server permanently
+   * refuses a request or the session ends.
    */
   async run(): Promise<BarrierParticipantOutcome> {
     let step: ParticipantStep = { do: "enter" };
@@ -135,15 +136,15 @@ export class BarrierParticipant {
       if (step.do !== "end") step = await this.#runStep(step);
       return step.do === "end" ? step.outcome : null;
     }, () => {
-      // A deletion can simply be repeated. For any other request, read the outcome first.
+      // A deletion can simply be repeated. After any other request, the outcome must first be read.
       if (step.do !== "drop") step = { do: "recover" };
     });
     return outcome ?? { do: "left" };
   }
 
   /**
-   * Requests to leave before the start. The outcome of `run` shows whether that was in time. Others print the reason
-   * `why`.
+   * Asks `run` to leave before the start. The outcome of `run` shows whether that was in time. The other participants
+   * print the reason `why`.
    */
   giveUp(why: string): void {
     this.#leaving ??= why;
@@ -268,7 +269,7 @@ export class BarrierParticipant {
     return { do: "end", outcome: { do: "started", rank, generation, members, token, node: mine.name } };
   }
 
-  /** Continues without this participant's node, which may never have existed. */
+  /** Does a step without this participant's node, which may never have existed. */
   async #stepWithoutNode(): Promise<ParticipantStep> {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
@@ -324,7 +325,10 @@ export class BarrierParticipant {
     return await this.#waits.waitFor(this.#armed) ? { do: impatient ? "impatient" : "read" } : { do: "recover" };
   }
 
-  /** Leaves before the start. If the version has changed, reads again, because the barrier may have been started. */
+  /**
+   * Leaves before the start. If the version has changed, reads the state again, because the barrier may have been
+   * started.
+   */
   async #leaveBeforeStart(
     view: BarrierView,
     mine: BarrierParticipantNode,
@@ -361,7 +365,7 @@ export class BarrierParticipant {
     );
   }
 
-  /** Reads the names of new participants now, because they cannot be read after a loss. */
+  /** Reads the names of new participants now, because they can no longer be read after a loss. */
   async #readNames({ gathered, predecessor }: BarrierWaitDecision): Promise<void> {
     this.#mine = gathered.find((node) => node.guid === this.guid)?.name ?? null;
     if (this.#options.onLost === "wait") return;

@@ -1,24 +1,24 @@
 /**
- * The state of a barrier, which is the data of its container, and the names of its nodes. A participant's node is
- * `p-<epoch>.<generation>-<parties><f|w>-<guid>-<sequence>`. Its response to a round is `r-<round>-<guid>`. The names
- * contain the participants' options, so that a decision needs only one list of names.
+ * The state of a barrier, which is the data of its container, and the names of its nodes. The node of a participant is
+ * named `p-<epoch>.<generation>-<parties><f|w>-<guid>-<sequence>`. The node of its response to a round is named
+ * `r-<round>-<guid>`. The names contain the participants' options, so that a decision needs only one list of names.
  */
 import { BatonError } from "../../base/errors.ts";
 import { demandJsonFields, encodeJson, isJsonObject } from "../../base/support/json_fields.ts";
 
 export interface BarrierState {
   /**
-   * A random ID of the container. It distinguishes generations before and after the container is removed and created
-   * again.
+   * A random ID of the container. If the container is removed and created again, the ID tells old and new generations
+   * apart.
    */
   readonly epoch: string;
-  /** The generation that can be entered now. */
+  /** The generation that participants can enter now. */
   readonly generation: number;
-  /** The open round, in which all participants have to respond. */
+  /** The open round, in which all participants have to respond; null if none is open. */
   readonly round: BarrierRound | null;
   /**
-   * The last started generation. The next generation starts only after all members of this one have left, so all of
-   * them can read this field.
+   * The last generation that was started. The next generation starts only after all members of this one have left, so
+   * every member can read this field.
    */
   readonly started: StartedGeneration | null;
   readonly broken: BrokenBarrierGeneration | null;
@@ -26,17 +26,17 @@ export interface BarrierState {
 
 interface BarrierRound {
   readonly id: string;
-  /** GUIDs of the participants when the round was opened, in order. */
+  /** The GUIDs of the participants when the round was opened, in order. */
   readonly members: readonly string[];
 }
 
 interface StartedGeneration {
   readonly generation: number;
-  /** GUIDs of the members; a member's rank is its index in this list. */
+  /** The GUIDs of the members; the rank of a member is its index in this list. */
   readonly members: readonly string[];
   /**
-   * The zxid of the transaction that opened the round. It increases with each generation and is the same for all
-   * members.
+   * The fencing token: the zxid of the transaction that opened the round. It increases with each generation and is the
+   * same for all members.
    */
   readonly token: bigint;
 }
@@ -49,7 +49,7 @@ export interface BrokenBarrierGeneration {
 
 /** The version of the layout of names and data. Programs with different layouts must not use the same barrier. */
 const layout = 1;
-/** Maximum number of members, because one transaction of at most 1 MiB starts all of them. */
+/** The most members. One transaction of at most 1 MiB starts all of them. */
 export const barrierParticipantsMax = 1000;
 
 export function initialBarrierState(epoch: string): BarrierState {
@@ -107,8 +107,8 @@ function brokenOf(value: unknown): BrokenBarrierGeneration | null {
 }
 
 /**
- * Consequence of the loss of a member before the start: the generation breaks ("fail"), or waits for another
- * participant ("wait").
+ * What happens if a member is lost before the start: the generation breaks ("fail"), or waits for another participant
+ * ("wait").
  */
 export type BarrierMemberLossPolicy = "fail" | "wait";
 
@@ -153,8 +153,8 @@ export function barrierResponseNodeName(round: string, guid: string): string {
 }
 
 /**
- * Returns the participants in the order of arrival. When the server's counter stops at 2^31-1, the GUID decides between
- * equal sequences.
+ * Returns the participants in the order of arrival. When the server's counter stops at 2^31-1, several participants
+ * have the same sequence, and the GUID decides.
  */
 export function parseBarrierParticipantNodes(children: readonly string[]): BarrierParticipantNode[] {
   const nodes = children.map(parseBarrierParticipantNode).filter((node) => node !== null);

@@ -1,11 +1,11 @@
-/** Reads a barrier in a safe order, and what its participants say about themselves. */
+/** Reads a barrier in a safe order, and reads what its participants say about themselves. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type BarrierParticipantNode, type BarrierState, parseBarrierState } from "./barrier_state.ts";
 import { type HolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import { nullIfNoNode, readExistingNodes } from "../nodes/node_requests.ts";
 
 export interface BarrierView {
-  /** The version of the state. Each write checks the version, so the write fails after any change. */
+  /** The version of the state. Each write names this version, so it fails after any change. */
   readonly version: number;
   readonly state: BarrierState;
   /** The zxid of the transaction that wrote the state. */
@@ -20,7 +20,7 @@ export interface ReadBarrierOptions {
 }
 
 /**
- * Reads the state, then the list of names. Returns null if the barrier does not exist. Because of this order, while the
+ * Reads the state, then the list of names. Returns null if the barrier does not exist. The order matters: while the
  * version is unchanged, no participant can have entered an earlier generation after the list was read.
  */
 export async function readBarrierView(

@@ -38,13 +38,13 @@ export interface EnterBarrierOptions
   /** Number of processes that start together. */
   readonly parties: number;
   /**
-   * Consequence of the loss of a member before the start: the barrier breaks (the default), or waits for another
+   * What happens if a member is lost before the start: the barrier breaks (the default), or waits for another
    * participant.
    */
   readonly onMemberLost?: BarrierMemberLossPolicy;
   /** Maximum wait for the start, in milliseconds; "forever" by default. */
   readonly wait?: "forever" | number;
-  /** Called when the wait begins, and when participants came or left. */
+  /** Called when the wait begins, and when participants came or left. `gathered` is the number of participants. */
   readonly onWaiting?: (gathered: number) => void;
 }
 
@@ -74,7 +74,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
   readonly #path: string;
   readonly #startedMs: number;
   readonly #party: BarrierParticipant;
-  /** True if a server has reported that participants are missing. */
+  /** True if a server has responded that participants are missing. */
   #hasWaited = false;
   #passing = Promise.resolve<BarrierParticipantOutcome>({ do: "left" });
   #leaving: Promise<BarrierParticipantOutcome | null> | null = null;
@@ -130,11 +130,14 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     return this.#passing;
   }
 
-  /** Waits for a fresh lease. The others have started, so a member without one in time is lost. */
+  /**
+   * Waits for a fresh lease after the start. If this member gets no lease in time, it is lost, because the others have
+   * started.
+   */
   async take(outcome: BarrierParticipantOutcome): Promise<BarrierMembership> {
     if (outcome.do !== "started") throw this.#outcomeError(outcome);
     const { session } = this.#zk;
-    // The end of the wait has no effect after the start.
+    // The time limit has no effect after the start.
     const signal = this.#options.signal?.reason instanceof WaitTimeout ? undefined : this.#options.signal;
     const ends = anyAbortSignal(session.ended, signal);
     try {
@@ -147,12 +150,12 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     return this.#toMembership(outcome);
   }
 
-  /** Gives up. If the barrier started at the same moment, the wait was successful. */
+  /** Gives up waiting. If the barrier started at the same moment, the wait was successful. */
   async timeOut({ waitMs }: WaitTimeout): Promise<BarrierMembership> {
     const { parties } = this.#options;
     const { guid } = this.#party;
     const waited = formatDuration(waitMs);
-    // The status is read before leaving, so that it includes this participant.
+    // Reads the status before leaving, so that the status includes this participant.
     const asking = barrierStatus(this.#zk, this.#path, { parties, guid }).catch(() => null);
     const why = waitMs === 0 ? "responded" : "late"; // a call that does not wait still needs a response
     const status = this.#withinLeaveTime(why, asking);
@@ -171,7 +174,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}${rest}`);
   }
 
-  /** Leaves the barrier, even after its start, because the others wait for this member while its session lives. */
+  /** Leaves the barrier, even after its start: the others wait for this member as long as its session lives. */
   async leave(why: QueueLeaveReason): Promise<void> {
     const outcome = await this.#giveUp(why, "it was stopped").catch(() => null);
     if (outcome?.do === "started") await this.#withinLeaveTime("stopped", this.#release(outcome));
@@ -191,8 +194,8 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
   }
 
   /**
-   * Leaves once and returns the outcome, or null if no server confirms it in time. After null, leaving goes on while
-   * the session exists.
+   * Leaves, and returns the outcome; null if no server confirms it in time. In that case, leaving continues while the
+   * session exists.
    */
   #giveUp(why: QueueLeaveReason, reason: string): Promise<BarrierParticipantOutcome | null> {
     return this.#leaving ??= this.#giveUpOnce(why, reason);
@@ -208,7 +211,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     return outcome;
   }
 
-  /** Releases once. If that fails, the membership ends with the session at the latest. */
+  /** Releases the membership, without retrying. If that fails, the membership ends with the session at the latest. */
   #release(started: StartedParticipant): Promise<void> {
     return this.#releasing ??= this.#toMembership(started).release().catch(() => {});
   }
@@ -262,13 +265,13 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
   }
 }
 
-/** Why a barrier has not started. */
+/** The reasons why a barrier has not started. */
 interface BarrierStatus {
   readonly parties: number;
-  /** Participants in the order of arrival. If there are many, only the first ones. */
+  /** The participants in the order of arrival. If there are many, only the first of them. */
   readonly gathered: readonly BarrierParticipantStatus[];
   readonly gatheredCount: number;
-  /** Members of an earlier generation that have not left yet. */
+  /** The members of an earlier generation that have not left yet. */
   readonly leaving: readonly BarrierParticipantStatus[];
   /** GUIDs of participants that did not respond to the round. */
   readonly silent: readonly string[];

@@ -1,4 +1,7 @@
-/** The session of a candidate of an election. It is kept over several campaigns, and replaced after its end. */
+/**
+ * The session of a candidate of an election. The candidate keeps it over several campaigns, and replaces it when it has
+ * ended.
+ */
 import type { ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -12,10 +15,10 @@ export interface CandidateSessionOptions {
   readonly connect: (options: ZooKeeperConnectOptions, isRetry: boolean) => Promise<ZooKeeper>;
   readonly options: ZooKeeperConnectOptions;
   readonly clock: Clock;
-  /** If true, waits for the servers without a limit after the first connection. */
+  /** If true, waits for the servers without a limit once the first connection has succeeded. */
   readonly isPatient: boolean;
   readonly onOpened?: (zk: ZooKeeper, isFirst: boolean) => void;
-  /** Called once per outage. */
+  /** Called once for each outage, with the reason. */
   readonly onUnreachable: (why: string) => unknown;
 }
 
@@ -42,10 +45,10 @@ export class CandidateSession {
       return this.#zk;
     };
     const mayRetry = (thrown: unknown, failures: number) => {
-      // Earlier sessions worked. Certificates that do not fit now may have been renewed on one side only.
+      // Earlier sessions worked, so certificates that do not fit now may have been renewed on one side only.
       const isAway = thrown instanceof PermanentFaultsError ||
         (thrown instanceof BatonError && thrown.code === "UNREACHABLE");
-      // Once the signal has aborted, do not retry: the failure says what was tried, but the signal's reason does not.
+      // Does not retry after the signal has aborted. The failure tells the user more than the signal's reason.
       if (signal.aborted || !isAway || !isPatient || this.#sessions === 0) return false;
       if (failures === 0) onUnreachable(errorMessage(thrown));
       isRetry = true;
@@ -61,7 +64,7 @@ export class CandidateSession {
     if (zk !== null) await closeCoordinationSession(zk, this.#options.clock, stop);
   }
 
-  /** Forgets the session, which expires after its timeout. */
+  /** Forgets the session without closing it; the session expires after its timeout. */
   abandon(): void {
     this.#zk = null;
   }

@@ -1,5 +1,6 @@
 /**
- * The session of a command that waits for a lock and holds it: deadline, connecting, reports of outages, and closing.
+ * The session of a command that waits for a lock and holds it: its deadline, connecting, reports of outages, and
+ * closing.
  */
 import type { Io } from "../../base/terminal/io.ts";
 import { ServerConnectReport } from "../../protocols/zookeeper/connector.ts";
@@ -13,7 +14,7 @@ import type { CoordinationServers } from "./coordination_servers.ts";
 import { durationType } from "../../base/config/value_types.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 
-/** Maximum time to close a session after a signal and after a timeout, in milliseconds. */
+/** The longest time that closing a session may take, in milliseconds, after a signal and after a timeout. */
 const closeMsMax = { stopped: 300, late: 50 };
 
 /** The time in milliseconds after which a call reports that no server responds. */
@@ -25,8 +26,8 @@ interface ConnectLimits {
 }
 
 /**
- * Returns the deadline of a call, which limits connecting and waiting together. With `waitMs` 0, the call waits only
- * for a response, at most for the connect timeout. Without `waitMs`, there is no limit.
+ * Returns the deadline of a call, which limits connecting and waiting together. If `waitMs` is 0, the call waits only
+ * for a response, and at most for the connect timeout. If it is undefined, there is no limit.
  */
 export function connectAndWaitDeadline(
   clock: Clock,
@@ -42,7 +43,10 @@ export function connectAndWaitDeadline(
   return startCallDeadline(clock, limitMs, { signal: stop });
 }
 
-/** Returns true if the user limited the wait but not connecting. The wait then includes waiting for a server. */
+/**
+ * Returns true if the user has limited the wait, but not connecting. The limit of the wait then includes waiting for a
+ * server.
+ */
 export function waitIncludesConnecting(
   waitMs: number | undefined,
   { connectTimeout, connectRetries }: ConnectLimits,
@@ -51,8 +55,8 @@ export function waitIncludesConnecting(
 }
 
 /**
- * Connects, and reports on stderr when no server responds or a server is slow. With `isPatient`, retries until the
- * signal of the options aborts.
+ * Connects, and reports on stderr when no server responds or a server is slow. If `isPatient` is true, retries until
+ * the signal of the options aborts.
  */
 export async function openCoordinationSession(
   connect: (options: ZooKeeperConnectOptions) => Promise<ZooKeeper>,
@@ -62,7 +66,7 @@ export async function openCoordinationSession(
     readonly io: Io;
     readonly clock: Clock;
     readonly quiet: boolean;
-    /** The goal of the wait, for messages. Empty if the command can do nothing without the servers. */
+    /** What the command waits for, for messages. Empty if the command can do nothing without the servers. */
     readonly what: string;
   },
 ): Promise<ZooKeeper> {
@@ -92,8 +96,8 @@ export async function connectAndReportDelay(
 }
 
 /**
- * Closes the session, which releases all its locks and places in queues. Ignores failures, because an unclosed session
- * expires. Waits only a short time after `stop` aborts.
+ * Closes the session, which releases all its locks and places in queues. Ignores failures, because a session that was
+ * not closed expires. After `stop` aborts, waits only a short time.
  */
 export async function closeCoordinationSession(zk: ZooKeeper, clock: Clock, stop: AbortSignal): Promise<void> {
   const tooLate = new OneTimeEvent();
@@ -104,7 +108,7 @@ export async function closeCoordinationSession(zk: ZooKeeper, clock: Clock, stop
   await Promise.race([zk.close().catch(() => {}), tooLate.wait()]);
 }
 
-/** Reports each outage of the servers once, so that the wait does not look like a busy lock. */
+/** Reports each outage of the servers once. The user then does not take an outage for a busy lock. */
 export function reportServerOutages(
   zk: ZooKeeper,
   what: string,
@@ -146,8 +150,8 @@ export function warnOfLongSessionTimeout(
 }
 
 /**
- * Returns the warning with a line feed, or null. An ensemble's minimum session timeout is two ticks by default, so the
- * granted timeout shows the tick. docs/limits.md recommends a value.
+ * Returns the warning with a line feed, or null. By default, the minimum session timeout of an ensemble is two ticks,
+ * so the granted timeout reveals the tick. docs/limits.md recommends a value for the tick.
  */
 export function longSessionTimeoutWarning({ askedMs, grantedMs, isStandalone }: {
   readonly askedMs: number;

@@ -25,21 +25,21 @@ export interface CoordinationServers {
   /** Parent node of all objects. */
   readonly root: string;
   readonly scope: LockScope;
-  /** True if the user configured no servers; baton then prints the scope. */
+  /** True if the user has configured no servers; baton then prints the scope. */
   readonly assumed: boolean;
   readonly connect: ZooKeeperConnectOptions;
 }
 
 export interface CoordinationServerOptions {
-  /** Aborts connecting, and the start of a keeper. */
+  /** Aborts connecting and the start of a keeper. */
   readonly signal?: AbortSignal | undefined;
   /** Called with a warning when renewed TLS files cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
 }
 
 /**
- * Returns the servers and connect options, and reads certificates and credentials. Never replaces configured servers by
- * the embedded keeper. Throws USAGE or CONFIG, depending on where the wrong value is.
+ * Returns the servers and the options to connect, and reads certificates and credentials. Never uses the embedded
+ * keeper in place of configured servers. Throws USAGE or CONFIG, depending on where the wrong value is.
  */
 export function readCoordinationServers(
   values: ConnectionValues,
@@ -87,13 +87,16 @@ export function readCoordinationServers(
   };
 }
 
-/** Says where to look when the keeper does not respond. Commands never start a keeper that serves the whole machine. */
+/**
+ * Returns advice for the case that the keeper does not respond. Commands never start a keeper that serves the whole
+ * machine.
+ */
 export function unreachableKeeperHint({ dir }: Pick<KeeperLocation, "dir">): string {
   if (dir !== null) return `see ${dir}/${keeperLogFileName}`;
   return "root has set up a keeper for all users of this machine: see systemctl status baton-keeper";
 }
 
-/** Throws USAGE for TLS flags with a unix socket. TLS settings from a file or a variable are ignored. */
+/** Throws USAGE for TLS flags with a unix socket. Ignores TLS settings from a file or a variable. */
 function refuseTls({ flags }: ConfigSources, named = "embedded"): void {
   const typed = tlsNames.find((name) => flags.has(name) && flags.get(name) !== "false");
   if (typed === undefined) return;
@@ -111,7 +114,7 @@ export function ownKeeperLocation(
   return readAtOrigin("keeperDir", sources, () => findKeeperLocation(env));
 }
 
-/** Returns which variable or file names the servers, or undefined for a flag. */
+/** Returns the variable or the file that names the servers; undefined if a flag does. */
 function originOfServers(sources: ConfigSources): string | undefined {
   if (sources.flags.has("servers")) return undefined;
   const variable = settingVariableName("servers");
@@ -143,7 +146,7 @@ function socketScope(path: string): LockScope {
   try {
     return statSync(path).uid === 0 && process.geteuid?.() !== 0 ? "machine" : "user";
   } catch {
-    return "user"; // connecting reports the error
+    return "user"; // connecting will report the error
   }
 }
 
@@ -221,18 +224,18 @@ function readAtOrigin<T>(name: keyof ConnectionValues, sources: ConfigSources, r
 
 type Present<T> = { [K in keyof T]?: NonNullable<T[K]> };
 
-/** Removes undefined options, because they differ from options that are left out. */
+/** Removes options whose value is undefined, because `undefined` and a missing option mean different things. */
 function withoutUndefined<T extends Record<string, unknown>>(options: T): Present<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Present<T>;
 }
 
-/** Permission bits of the letters that zkCli uses. Source: ZooDefs.Perms. */
+/** The permission bits of the letters that zkCli uses. Source: ZooDefs.Perms. */
 const letters: Record<string, number> = { r: 1, w: 2, c: 4, d: 8, a: 16 };
 const all = 31;
 
 /**
  * Parses ACL entries. Returns undefined for `open`, which is the client's default. Throws CONFIG; the caller adds where
- * the entries are from.
+ * the entries come from.
  */
 export function parseAclEntries(entries: readonly string[]): Acl[] | undefined {
   if (entries.length === 1 && entries[0] === "open") return undefined;
@@ -256,8 +259,8 @@ export function parseAclEntries(entries: readonly string[]): Acl[] | undefined {
 }
 
 /**
- * Reads one credential per line. Ignores empty lines and lines that start with #. Throws CONFIG with the line's name
- * from `where`, which counts from 1. Errors never quote a secret.
+ * Reads credentials, one on each line. Ignores empty lines and lines that start with #. Throws CONFIG. `where` returns
+ * the name of a line, counted from 1, for the message. Messages never quote a secret.
  */
 export function parseServerCredentials(
   text: string,

@@ -1,5 +1,5 @@
 /**
- * Finds servers with releases that can lose acknowledged writes or end sessions that are alive. Asks each server by the
+ * Finds servers whose releases can lose acknowledged writes or end sessions that are alive. Asks each server with the
  * four-letter word srvr.
  */
 import { currentTlsOptions, formatAddress } from "../../base/sockets/connection.ts";
@@ -21,12 +21,12 @@ export interface ServerReleaseFault {
   readonly what: string;
 }
 
-/** Time limit in milliseconds for one server; all servers are asked at the same time. */
+/** The time limit for one server, in milliseconds. All servers are asked at the same time. */
 const answerMsMax = 2000;
-/** Maximum length of an answer, in bytes. Answers to srvr have some hundred bytes. */
+/** The longest answer, in bytes. Answers to srvr have some hundred bytes. */
 const answerBytesMax = 16_384;
 
-/** Asks all servers. There is no finding for a server that does not answer or does not allow srvr. */
+/** Asks all servers. A server that does not answer, or does not allow srvr, gives no finding. */
 export async function checkServerReleases(options: ServerReleaseOptions): Promise<ServerReleaseFault[]> {
   const remote = options.addresses.filter(({ kind }) => kind === "tcp");
   const findings = await Promise.all(remote.map(async (address): Promise<ServerReleaseFault[]> => {
@@ -62,9 +62,9 @@ export function zooKeeperReleaseFault(answer: string): string | null {
 }
 
 /**
- * Returns how ClickHouse Keeper can end a session that is alive, or null for a standalone or other server. The leader
- * of ClickHouse Keeper does not learn of reads that a follower answers (ClickHouse issue 111102, open for 26.9).
- * ZooKeeper's followers report their sessions to the leader.
+ * Returns how ClickHouse Keeper can end a session that is alive; null for a standalone server or another program. The
+ * leader of ClickHouse Keeper does not learn of reads that a follower answers (ClickHouse issue 111102, open for 26.9).
+ * ZooKeeper has no such problem: its followers report their sessions to the leader.
  */
 export function clickHouseSessionFault(answer: string): string | null {
   const release = /^ClickHouse Keeper version: (\S+)/m.exec(answer)?.[1];
@@ -79,7 +79,7 @@ async function askServer(address: Address, { tls: source, dial, clock }: ServerR
   const tls = currentTlsOptions(source);
   using deadline = deadlineAfter(clock, answerMsMax, { reason: () => new Error("no answer") });
   const answered = Promise.withResolvers<void>();
-  answered.promise.catch(() => {}); // awaited only once the connection is open
+  answered.promise.catch(() => {}); // the promise is awaited only after the connection is open
   let text = "";
   const decoder = new TextDecoder();
   const connection = await dial(address, {

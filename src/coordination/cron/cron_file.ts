@@ -11,12 +11,13 @@ import { chooseScheduleZone } from "../../base/schedule/local_zone.ts";
 import { type Crontab, type CrontabProblem, parseCrontab } from "./crontab.ts";
 
 const fileBytesMax = 1024 * 1024;
-/** The PATH of commands if the file sets no PATH, as in cron. */
+/** The PATH of commands if the file sets none, as in cron. */
 export const cronSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
 /**
- * Reads and parses a crontab file. With `waits`, the file may be a pipe, which is read until its writers have closed
- * it. Throws IO if the file cannot be read, BAD_DATA if it is too long or not UTF-8, or USAGE for an invalid time zone.
+ * Reads and parses a crontab file. If `waits` is true, the file may be a pipe, which is read until its writers have
+ * closed it. Throws IO if the file cannot be read, BAD_DATA if it is too long or not UTF-8, or USAGE for an invalid
+ * time zone.
  */
 export function readCrontab(
   file: string,
@@ -51,7 +52,10 @@ export function readCrontab(
   });
 }
 
-/** Returns the file's base name without its extension. Throws USAGE if a lock name cannot begin with it. */
+/**
+ * Returns the file's base name without its extension. Throws USAGE if this name cannot be the beginning of a lock's
+ * name.
+ */
 function groupOf(file: string): string {
   const name = basename(file).replace(/(?<=.)\.[^.]*$/, "");
   encodeLockName(name);

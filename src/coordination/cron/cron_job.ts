@@ -50,19 +50,22 @@ export interface CronJobContext {
   readonly guard: CommandGuard;
   readonly beside: JobTable;
   readonly hangUpIgnored: boolean;
-  /** The folder for the output of jobs; null to print the output. */
+  /** The folder for the output of jobs; null if the output is printed. */
   readonly folder: JobOutputFolder | null;
-  /** Aborts when running jobs must stop. The reason is a sentence. */
+  /** Aborts when running jobs must stop. The reason of the signal is a sentence. */
   readonly stopJobs: AbortSignal;
 }
 
 /**
- * How long the reader of the log may take nothing before the rest of a dead command's output is discarded, in
- * milliseconds.
+ * If the reader of the log takes nothing for this long, in milliseconds, the rest of a dead command's output is
+ * discarded.
  */
 const outputMsMax = 2000;
 
-/** Returns true if a process of the job could not be killed, so that the session must stay. Rejects only for a bug. */
+/**
+ * Runs the job. Returns true if a process of the job could not be killed; the session must then not be closed. Rejects
+ * only because of a bug.
+ */
 export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context: CronJobContext): Promise<boolean> {
   const { io, stderr, clock, log, guard, beside, settings, folder, hangUpIgnored, stopJobs } = context;
   const { name, options: { maxHoldMs } } = job;
@@ -83,7 +86,7 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
     const outcome = await superviseChild({
       ...toSuperviseOptions({ ...shared, values: { ...settings, foreground: false, maxHold: maxHoldMs } }, io, {
         clock,
-        signals: { hangUpIgnored, listen: () => () => {} }, // a signal is for the service, not for its jobs
+        signals: { hangUpIgnored, listen: () => () => {} }, // signals are for the service, not for its jobs
       }),
       onEvent: (event) => logEvent(log, event, { sentence: `${name}: ${tickText}`, fields }),
       lease,

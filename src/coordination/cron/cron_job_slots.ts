@@ -1,4 +1,4 @@
-/** Limits the number of cron jobs that run on this host at the same time. */
+/** Limits the number of cron jobs that run on this host at the same time. Each running job has a slot. */
 import { rejectOnAbort } from "../../base/support/abort.ts";
 
 export class CronJobSlots {
@@ -15,9 +15,7 @@ export class CronJobSlots {
     return this.#slot(true);
   }
 
-  /**
-   * Returns a slot that is not taken yet, for a call that rarely takes a tick. `return` takes the slot if necessary.
-   */
+  /** Returns a slot that is not taken yet, for a call that rarely runs a tick. `return` takes the slot if necessary. */
   untaken(): CronJobSlot {
     return this.#slot(false);
   }
@@ -37,7 +35,7 @@ export class CronJobSlots {
         await rejectOnAbort(turn.promise, signal);
       } catch (thrown) {
         const index = this.#waiting.indexOf(turn);
-        if (index === -1) this.#giveOn(); // the slot was given at the moment of the abort
+        if (index === -1) this.#giveOn(); // the slot was given at the same moment, so it goes to the next job
         else this.#waiting.splice(index, 1);
         throw thrown;
       }
@@ -56,7 +54,7 @@ interface SlotOwner {
   readonly free: () => void;
 }
 
-/** A slot that a job can leave while it waits for its lock, which may take hours. */
+/** A slot for one cron job. A job can leave its slot while it waits for its lock, which may take hours. */
 export class CronJobSlot implements Disposable {
   readonly #of: SlotOwner;
   #isTaken: boolean;
@@ -72,8 +70,8 @@ export class CronJobSlot implements Disposable {
   }
 
   /**
-   * Takes the slot again if the job has left it, before jobs that wait for their first slot. Rejects with the signal's
-   * reason.
+   * Takes the slot again if the job has left it. Jobs that return come before jobs that wait for their first slot.
+   * Rejects with the signal's reason.
    */
   async return(signal: AbortSignal): Promise<void> {
     if (this.#isTaken) return;

@@ -35,7 +35,7 @@ export interface CronServiceSettings extends CronJobSettings, CronScheduleSettin
   readonly timezone?: string | undefined;
   /** How many jobs may run on this host at the same time. */
   readonly jobs: number;
-  /** How long running jobs may take to finish when the service stops. */
+  /** How long running jobs may take to finish after the service was asked to stop. */
   readonly drain: number;
   readonly sessionTimeout: number;
 }
@@ -51,8 +51,8 @@ export interface CronServiceContext {
 }
 
 /**
- * Runs until a signal stops the service. Returns "breach" if a process of a job could not be killed. Throws if the
- * servers cannot be used.
+ * Runs until a signal stops the service. Returns "breach" if a process of a job could not be killed; otherwise
+ * "stopped". Throws if the servers cannot be used.
  */
 export async function runCronService(crontab: Crontab, context: CronServiceContext): Promise<"stopped" | "breach"> {
   return await new CronService(crontab, context).run();
@@ -75,7 +75,7 @@ class CronService {
   readonly #slots: CronJobSlots;
   readonly #serversClock = new TickServersClock(this.#deps.clock, Date.now);
   readonly #reloaded = new ListenerSet();
-  /** Aborts when the service must take no further tick. */
+  /** Aborts when the service must begin no more ticks. */
   readonly #stop = new AbortController();
   /** Aborts when the service must stop running jobs. */
   readonly #stopJobs = new AbortController();
@@ -129,7 +129,7 @@ class CronService {
       if (!this.#stop.signal.aborted || thrown !== this.#stop.signal.reason) throw thrown;
     } finally {
       this.#stopJobs.abort(new BatonError("REVOKED", "the service ends"));
-      // A process that could not be killed may still run. Therefore the session is kept until its timeout.
+      // A process that could not be killed may still run, so the session is not closed, and ends after its timeout.
       if (this.#hasBreach) candidate.abandon();
       else await candidate.close(this.#stop.signal);
     }
@@ -137,7 +137,7 @@ class CronService {
     return this.#hasBreach ? "breach" : "stopped";
   }
 
-  /** Follows all schedules until the session ends or the service stops, and then until every job has ended. */
+  /** Follows all schedules until the session ends or the service stops. Then waits until every job has ended. */
   async #serve(zk: ZooKeeper): Promise<void> {
     const { clock } = this.#deps;
     const guard = startGuard((sentence) => this.#log("error", "guard", sentence));
@@ -169,7 +169,7 @@ class CronService {
         followers.set(key, { retire, ended: following.catch((thrown: unknown) => bug.abort(thrown)) });
       }
     };
-    await rejectOnAbort(this.#askClock(zk), over).catch(() => {}); // after a failure, each schedule asks the servers
+    await rejectOnAbort(this.#askClock(zk), over).catch(() => {}); // after a failure, each schedule asks the servers itself
     using _reloads = new CleanupScope(this.#reloaded.subscribe(apply));
     apply();
     await whenAborted(over);
@@ -181,7 +181,9 @@ class CronService {
     }
   }
 
-  /** Asks the servers for their time once. Otherwise all schedules would ask at the same time. */
+  /**
+   * Asks the servers for their time, for all schedules together. Otherwise all schedules would ask at the same time.
+   */
   async #askClock(zk: ZooKeeper): Promise<void> {
     const { root, skew } = this.#settings;
     const sentWallMs = Date.now();
@@ -262,7 +264,10 @@ class CronService {
   }
 }
 
-/** Listens to SIGHUP, even under nohup, because it means "reload" for a service. Returns a function that stops this. */
+/**
+ * Calls the listener after SIGHUP, even under nohup, because SIGHUP asks a service to reload. Returns the function that
+ * unsubscribes.
+ */
 function onHangUp(listener: () => void): () => void {
   process.on("SIGHUP", listener);
   return () => process.off("SIGHUP", listener);

@@ -1,6 +1,6 @@
 /**
  * Parses a crontab file in the format of crontab(5): jobs, and variables for the lines below them. A comment that
- * begins with #baton holds the options of the next job. Pure.
+ * begins with #baton contains the options of the next job. Pure.
  */
 import { createHash } from "node:crypto";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -15,16 +15,16 @@ import { nearestWord } from "../../base/support/did_you_mean.ts";
 
 /** The options of a job, like those of `baton lock --tick`. Times are in milliseconds. */
 export interface CronJobOptions {
-  /** How long after its time a tick may begin; if undefined, a minute more than --skew. */
+  /** How long after its time a tick may begin; if undefined, --skew plus one minute. */
   readonly catchUpMs: number | undefined;
   /** How often a failed tick is tried again. */
   readonly retriesMax: number;
-  /** The pause before a failed tick is tried again. */
+  /** The pause before the next try of a failed tick. */
   readonly retryDelayMs: number;
-  /** Whether a tick that finds the lock busy is skipped or waits. */
+  /** What happens to a tick if the lock is busy: it is skipped, or waits. */
   readonly overlap: "skip" | "wait";
   readonly maxHoldMs: number | undefined;
-  /** The limits of the job's history; if undefined, the service's limits. */
+  /** How many records the job's history keeps; if undefined, the service's limit. */
   readonly historyKeep: number | undefined;
   readonly historyMaxAge: number | undefined;
 }
@@ -51,17 +51,20 @@ export interface CrontabProblem {
 export interface Crontab {
   readonly jobs: readonly CronJob[];
   readonly mistakes: readonly CrontabProblem[];
-  /** Lines that are valid, but mean something else in cron. */
+  /** Problems in lines that are valid, but mean something else in cron. */
   readonly warnings: readonly CrontabProblem[];
 }
 
 export interface CrontabContext {
-  /** The first part of the names of jobs that have no name of their own. */
+  /** The first part of the names of jobs that are not named in the file. */
   readonly group: string;
-  /** The time zone of lines to which no CRON_TZ applies. */
+  /** The time zone of lines for which no CRON_TZ is set. */
   readonly zone: string;
   isUser(word: string): boolean;
-  /** Returns true if the word is a program in `path`, the PATH of the command; if undefined, in cron's PATH. */
+  /**
+   * Returns true if the word is a program in `path`, the PATH of the command. If `path` is undefined, searches in
+   * cron's PATH.
+   */
   isProgram(word: string, path: string | undefined): boolean;
 }
 
@@ -76,7 +79,7 @@ export function parseCrontab(text: string, context: CrontabContext): Crontab {
 
 const utf8 = new TextEncoder();
 
-/** A job. Its name may depend on other lines. */
+/** A job as read from a line. Its name may depend on other lines. */
 interface ReadJob extends Omit<CronJob, "name"> {
   readonly givenName: string | undefined;
   /** The longest delay of the job's ticks, in milliseconds. The job's name decides the actual delay. */
@@ -90,13 +93,13 @@ class CrontabReader {
   readonly #jobs: ReadJob[] = [];
   readonly #mistakes: CrontabProblem[] = [];
   readonly #warnings: CrontabProblem[] = [];
-  /** The line of the first job above the maximum, and the number of such jobs, which are not read. */
+  /** The line of the first job above the maximum, and the number of such jobs. They are not read. */
   #excess: { readonly line: number; readonly count: number } | null = null;
   #variables = new Map<string, string>();
-  /** Whether a job uses these variables, so that they must be copied before a change. */
+  /** True if a job uses these variables. They must then be copied before a change. */
   #areVariablesUsed = false;
   #zone: string;
-  /** The options for the next job, and the line of these options. */
+  /** The options for the next job, and the line on which they are. */
   #pending: { readonly line: number; readonly values: ReadonlyMap<string, string> } | null = null;
 
   constructor(context: CrontabContext) {
@@ -172,7 +175,7 @@ class CrontabReader {
       if (values.has(key)) throw wrong(`the option ${key} is given twice`);
       values.set(key, value);
     }
-    jobOptionsOf(values); // throws here for an invalid option, with the line of the options
+    jobOptionsOf(values); // throws for an invalid option; the error then has the line of the options
   }
 
   #refuseUnusedOptions(): void {
@@ -216,9 +219,7 @@ class CrontabReader {
     });
   }
 
-  /**
-   * Refuses a command that begins with a sixth field of the schedule or with a user, as in files for other programs.
-   */
+  /** Throws if a command begins with a sixth field of the schedule or with a user, as in files for other programs. */
   #refuseWords(command: string): void {
     const [first = "", ...more] = command.split(/\s+/);
     const { isUser, isProgram } = this.#context;
@@ -240,9 +241,9 @@ class CrontabReader {
   }
 
   /**
-   * Returns the jobs with their names. A job without a name is named after its schedule. If several jobs have this
-   * schedule, the command is also a part of the name, because cron runs each of these jobs. Two jobs with the same name
-   * and schedule are a mistake.
+   * Returns the jobs with their names. A job without a name of its own is named after its schedule. If several jobs
+   * have this schedule, the command also becomes a part of the name, because cron runs each of these jobs. Two jobs
+   * with the same name and schedule are a mistake.
    */
   #named(): CronJob[] {
     const unnamed = Map.groupBy(

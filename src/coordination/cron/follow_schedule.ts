@@ -1,5 +1,6 @@
 /**
- * Follows the schedule of one cron job: wakes up for each tick, and runs the job or leaves the tick to another host.
+ * Follows the schedule of one cron job. Wakes up for each tick, and either runs the job or leaves the tick to another
+ * host.
  */
 import { createHash } from "node:crypto";
 import { acquireTick, type LockLeaseWithTick } from "../tick/acquire_tick.ts";
@@ -17,7 +18,7 @@ import type { CronJobContext, CronJobSettings } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
 import type { CronJobSlot, CronJobSlots } from "./cron_job_slots.ts";
 
-/** The options of the service that concern all its schedules. Times are in milliseconds. */
+/** The options of the service that apply to all its schedules. Times are in milliseconds. */
 export interface CronScheduleSettings {
   readonly root: string;
   /** Hosts send their first requests for a tick at different times within this duration. */
@@ -34,35 +35,41 @@ export interface FollowScheduleContext extends CronJobContext {
   readonly zk: ZooKeeper;
   readonly slots: CronJobSlots;
   readonly serversClock: TickServersClock;
-  /** Describes this host and its user to other hosts, with the first word of a command or all of it. */
+  /**
+   * Returns the description of this host and its user for other hosts. It contains the first word of the command, or
+   * all of it.
+   */
   readonly describe: (command: string) => HolderInfo;
-  /** Returns true if a process could not be killed. */
+  /** Runs the job. Returns true if a process could not be killed. */
   readonly runJob: (job: CronJob, tick: LockLeaseWithTick, context: CronJobContext) => Promise<boolean>;
   /** Called when a process of a job could not be killed. */
   readonly onBreach: () => void;
 }
 
 /**
- * The longest sleep, in milliseconds. After it, the service notices that the machine was suspended, the clock was set,
- * or a try on another host has failed.
+ * The longest sleep, in milliseconds. After each sleep, the service checks whether the machine was suspended, the clock
+ * was set, or a try on another host has failed.
  */
 const sleepMsMax = 30_000;
 /** The pause after a call that failed because no server responded, in milliseconds. */
 const failedMs = 2000;
 
 type Step =
-  /** `isOpen`: a try runs or has failed, so this host may have to take over, from `againMs` on if that is known. */
+  /**
+   * `isOpen` is true if a try runs or has failed, so that this host may have to take over. `againMs` is the time from
+   * which it may, if that is known.
+   */
   | { readonly kind: "started" | "settled"; readonly isOpen: boolean; readonly againMs?: number | null }
   /** The next tick is near, but not due by the servers' clock. */
   | { readonly kind: "early"; readonly waitMs: number; readonly nextTickMs: number }
-  /** No server responded, so try again soon. */
+  /** No server responded; the host must try again soon. */
   | { readonly kind: "failed" }
-  /** An operator has to correct something first. */
+  /** The servers refused the request. An operator has to correct something first. */
   | { readonly kind: "refused" };
 
 /**
- * Follows the schedule until the signal aborts or the session ends, and until the job has ended. Rejects only for a
- * bug.
+ * Follows the schedule until the signal aborts or the session ends. Then waits until the job has ended. Rejects only
+ * because of a bug.
  */
 export async function followSchedule(job: CronJob, context: FollowScheduleContext, signal: AbortSignal): Promise<void> {
   const follower = new ScheduleFollower(job, context, signal);
@@ -76,8 +83,8 @@ export async function followSchedule(job: CronJob, context: FollowScheduleContex
 }
 
 /**
- * Returns how long after a tick's time a session asks for the tick, in milliseconds. Host names are not used, because
- * containers may share a name.
+ * Returns how long after the time of a tick a session asks for the tick, in milliseconds. Does not depend on host
+ * names, because containers may share a name.
  */
 export function hostDelayAfterTickMs(
   sessionId: bigint,
@@ -91,12 +98,12 @@ class ScheduleFollower {
   readonly #job: CronJob;
   readonly #context: FollowScheduleContext;
   readonly #signal: AbortSignal;
-  /** This host no longer has to ask for ticks up to this time. */
+  /** The time up to which this host no longer has to ask for ticks. */
   #settledMs = -Infinity;
-  /** The last and the next tick by the servers' clock. */
+  /** The time of the last tick that is due; the next tick is in `#next`. Both use the servers' clock. */
   #due = -Infinity;
   #next = -Infinity;
-  /** The last logged refusal, so that it is not repeated every 30 s. */
+  /** The last refusal that was logged. The same refusal is not logged again every 30 s. */
   #refusal = "";
   /** True if the servers are known to have the schedule. */
   #isRegistered = false;
@@ -115,7 +122,7 @@ class ScheduleFollower {
 
   async run(): Promise<void> {
     const { retriesMax, overlap } = this.#job.options;
-    // The first call registers a new schedule, and finds ticks that were due while this host was away.
+    // The first call registers a new schedule. It also finds ticks that became due while this host was away.
     let isOpen = true;
     let runsElsewhere = false;
     for (;;) {
@@ -125,17 +132,17 @@ class ScheduleFollower {
       if (runsElsewhere && !isBusy && !isDue) {
         const state = await this.#readState().catch(() => undefined);
         if (state !== undefined) runsElsewhere = state !== null && state.open !== null;
-        isOpen ||= state?.retry?.attempt === 1; // the tick was given back
+        isOpen ||= state?.retry?.attempt === 1; // the tick was not begun, and may be taken again
       }
       let pauseMs = sleepMsMax;
-      // A tick that comes while the job runs here is recorded as skipped. With overlap=wait, it waits for the job's
-      // end.
+      // A tick that becomes due while the job runs on this host is recorded as skipped. If overlap is "wait", the tick
+      // waits for the end of the job.
       if (isBusy ? isDue && overlap === "skip" : isOpen || isDue) {
         const due = this.#due;
         const step = await this.#try(isDue);
         if (step.kind === "failed") pauseMs = failedMs;
         const hasLooked = step.kind !== "failed" && step.kind !== "refused";
-        // The clock of this host may have been ahead until the servers were asked.
+        // The clock of this host may have been ahead until the servers' time was known.
         const isAhead = step.kind === "early" ? due >= step.nextTickMs : due > this.#context.serversClock.nowMs();
         if (hasLooked && !isAhead) this.#settledMs = Math.max(this.#settledMs, due);
         if (step.kind === "early") pauseMs = Math.min(sleepMsMax, step.waitMs + this.#turnOf(step.nextTickMs));
@@ -153,14 +160,14 @@ class ScheduleFollower {
   #isDue(): boolean {
     const { schedule } = this.#job;
     const nowMs = this.#context.serversClock.nowMs();
-    if (nowMs >= this.#next || nowMs < this.#due) { // also when the clock was set back
+    if (nowMs >= this.#next || nowMs < this.#due) { // true also after the clock was set back
       this.#due = schedule.last(nowMs) ?? -Infinity;
       this.#next = schedule.next(nowMs) ?? Infinity;
     }
     return this.#due > this.#settledMs && nowMs >= this.#startOf(this.#due);
   }
 
-  /** Returns the pause until a further try may begin. Hosts ask for this try one after the other. */
+  /** Returns the pause until the next try may begin, in milliseconds. Hosts ask for this try one after the other. */
   #pauseUntil(againMs: number | null): number {
     const waitMs = againMs === null ? 0 : this.#startOf(againMs) - this.#context.serversClock.nowMs();
     return waitMs > 0 ? Math.min(waitMs, sleepMsMax) : sleepMsMax;
@@ -182,8 +189,8 @@ class ScheduleFollower {
   }
 
   /**
-   * Hosts ask for a tick one after the other, in a new order for each tick. The first takes it, and the others only
-   * read.
+   * Returns when this host asks for a tick. Hosts ask one after the other, in a new order for each tick. The first host
+   * takes the tick, and the others only read.
    */
   #startOf(tickMs: number): number {
     return tickMs + this.#turnOf(tickMs);
@@ -194,7 +201,7 @@ class ScheduleFollower {
     return hostDelayAfterTickMs(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
-  /** Tries to take the tick. `isDue`: the tick is due, as far as this host knows the servers' clock. */
+  /** Tries to take the tick. `isDue` is true if the tick is due, as far as this host knows the servers' clock. */
   async #try(isDue: boolean): Promise<Step> {
     const { zk, log } = this.#context;
     const { name, line } = this.#job;
@@ -205,7 +212,7 @@ class ScheduleFollower {
       const tick = await this.#acquire(isDue, slot);
       this.#refusal = "";
       this.#isRegistered = true;
-      await this.#running; // its lock is free, so the running job has ended
+      await this.#running; // the lock is free, so the running job has ended
       await this.#start(tick, slot);
       slot = null;
       return { kind: "started", isOpen: true };
@@ -219,7 +226,8 @@ class ScheduleFollower {
       const fields = { name, line, code };
       if (thrown instanceof NoTickForCallError || code === "TICK_SKIPPED" || code === "LOCK_BUSY") {
         const isSkipped = !(thrown instanceof NoTickForCallError);
-        // Nothing else reports this tick before the next one: all hosts were away, or had no slot for the job.
+        // Logs the missed tick, because nothing else reports it before the next tick: all hosts were away, or had no
+        // slot for the job.
         if (isDue && code === "TICK_NOT_DUE") log("warning", "tick_missed", message, fields);
         else log(isSkipped ? "info" : "detail", isSkipped ? "tick_skipped" : "tick_settled", message, fields);
         this.#refusal = "";
@@ -237,8 +245,8 @@ class ScheduleFollower {
   }
 
   /**
-   * Returns a slot. The slot is not taken yet if the job already runs here with its own slot, because this tick is then
-   * skipped. It is also not taken yet if the call only registers the schedule.
+   * Returns a slot. If the job already runs on this host, the returned slot is not taken, because the tick is then
+   * skipped. The slot is not taken either if the call only registers the schedule.
    */
   async #takeSlot({ registers }: { readonly registers: boolean }): Promise<CronJobSlot> {
     const { slots } = this.#context;
@@ -246,8 +254,8 @@ class ScheduleFollower {
   }
 
   /**
-   * Starts the job of a tick, and returns while the job runs. If the job may not start, gives the tick back and rejects
-   * with the signal's reason.
+   * Starts the job of a tick, and returns while the job runs. If the job may not start, returns the tick to the servers
+   * and rejects with the signal's reason.
    */
   async #start(tick: LockLeaseWithTick, slot: CronJobSlot): Promise<void> {
     try {
@@ -263,7 +271,10 @@ class ScheduleFollower {
     this.#running = running;
   }
 
-  /** Runs the job, and releases its lock unless a process of the job could not be killed. Rejects only for a bug. */
+  /**
+   * Runs the job, and then releases its lock. If a process of the job could not be killed, does not release the lock.
+   * Rejects only because of a bug.
+   */
   async #run(tick: LockLeaseWithTick, slot: CronJobSlot): Promise<void> {
     const { runJob, onBreach, log } = this.#context;
     const { name, line } = this.#job;
@@ -282,7 +293,7 @@ class ScheduleFollower {
     }
   }
 
-  /** Releases the lock even if the lease is lost, because the session may continue and keep the lock. */
+  /** Releases the lock, even if the lease is lost: the session may continue, and would keep the lock. */
   async #release({ lease }: LockLeaseWithTick): Promise<void> {
     const onFailure = (thrown: unknown) => this.#context.log("warning", "release_unconfirmed", errorMessage(thrown));
     await lease.release().catch(onFailure);

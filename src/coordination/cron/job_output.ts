@@ -13,11 +13,11 @@ import type { LogSink } from "../../base/terminal/log_sink.ts";
 import { escapeJsonControls } from "../../base/terminal/process_log.ts";
 
 /**
- * The maximum length of a line, in UTF-16 units. Longer lines are divided, because they are kept in memory until their
+ * The maximum length of a line, in UTF-16 units. Longer lines are split, because a line is kept in memory until its
  * end.
  */
 export const jobOutputLineLengthMax = 16 * 1024 * 1024;
-/** Lines of up to this length are written together, in UTF-16 units. */
+/** The longest lines, in UTF-16 units, that are written together. */
 const shortLengthMax = 1000;
 /** The maximum size of an output file in bytes. A longer output has several files. */
 export const jobOutputFileBytesMax = 10 * 1024 * 1024;
@@ -31,13 +31,13 @@ export interface JobOutputRun {
 
 export interface JobOutputPrintOptions extends JobOutputRun {
   readonly format: "text" | "json";
-  /** Whether control characters must be replaced. */
+  /** True if the output goes to a terminal. Control characters must then be replaced. */
   readonly isTerminal: boolean;
 }
 
 /**
- * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Lets other work go first,
- * because the session must not wait for endless output or a slow reader of the log.
+ * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Lets other work run first:
+ * endless output or a slow reader of the log must not delay the session.
  */
 export async function printJobOutput(
   sink: Pick<LogSink, "write">,
@@ -47,7 +47,7 @@ export async function printJobOutput(
 ): Promise<void> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let short = { text: "", bytes: 0 };
-  /** The parts of the line that has not ended yet. */
+  /** The parts of the line whose end has not arrived yet. */
   let open = { parts: [] as string[], length: 0 };
   const flush = async () => {
     if (short.bytes > 0) await sink.write([short.text], signal);
@@ -64,7 +64,7 @@ export async function printJobOutput(
   };
   const add = (text: string) => {
     const last = open.parts.pop() ?? "";
-    // There are neither many parts nor long ones.
+    // Joins short parts, so that there are neither many parts nor long ones.
     open.parts.push(...last.length < outputPieceBytesMax ? [last + text] : [last, text]);
     open.length += text.length;
   };
@@ -114,8 +114,8 @@ function escaped(text: string): string {
 }
 
 /**
- * Resolves when the output of a dead command has been read. Also resolves when the reader of the log has taken no job's
- * output for `waitMs`.
+ * Resolves when the output of a dead command has been read. Also resolves when the reader of the log has taken nothing
+ * for `waitMs`.
  */
 export async function readRestOfJobOutput(
   sink: Pick<LogSink, "taken">,
@@ -129,7 +129,9 @@ export async function readRestOfJobOutput(
   }
 }
 
-/** The folder of --output-dir, with a folder for each job and files like `2026-11-24T0300Z-1.log` for each run. */
+/**
+ * The folder of --output-dir. It contains a folder for each job, with files like `2026-11-24T0300Z-1.log` for each run.
+ */
 export class JobOutputFolder {
   readonly #folder: string;
   readonly #filesMax: number;
@@ -154,14 +156,14 @@ export class JobOutputFolder {
   }
 
   /**
-   * Writes the output to the run's files. Reads it to its end even after a failure, because a command must not wait for
-   * a full disk. Rejects with the first failure.
+   * Writes the output to the run's files. Reads the output to its end even after a failure, because a command must not
+   * wait for a full disk. Rejects with the first failure.
    */
   async write({ name, tickMs, attempt }: JobOutputRun, output: AsyncIterable<Uint8Array>): Promise<void> {
     const folder = join(this.#folder, encodeLockName(name));
     const run = `${new Date(tickMs).toISOString().slice(0, 16).replaceAll(":", "")}Z-${attempt}`;
     let failure: unknown = null;
-    /** The output is still written if an old file cannot be removed. */
+    /** If an old file cannot be removed, the output is still written; the failure is reported at the end. */
     let removalFailure: unknown = null;
     using files = new RunFiles(join(folder, run), () => removalFailure ??= this.#removeOld(folder));
     const attemptTo = (work: () => void) => {

@@ -1,6 +1,7 @@
 /**
- * Leader election. An election is a lock at another path, and the holder is the leader. The leader's value is stored in
- * the holder's node, and with the 63 grants before in the data of the election's node. See docs/protocol/election.md.
+ * Leader election. An election is a lock at another path; the holder of the lock is the leader. The leader's value is
+ * stored in the holder's node. The data of the election's node has the value, too, together with the 63 previous
+ * grants. See docs/protocol/election.md.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkLeaderValue, electionStateCodec } from "./election_state.ts";
@@ -17,7 +18,7 @@ import { BatonError } from "../../base/errors.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { readLeaderStatus } from "./leader_status.ts";
 
-/** A lease that can be lost, given up on request, and released. */
+/** The lease of a leader, which can be lost, given up on request, and released. */
 export type Leadership = Lease;
 
 export interface CampaignOptions extends
@@ -27,7 +28,7 @@ export interface CampaignOptions extends
   > {
   /** Value that others read, such as the leader's address; 1,024 bytes at most. */
   readonly value: string;
-  /** Whether to ask a leader of worse priority to step down. */
+  /** If true, asks a leader with a worse priority to step down. */
   readonly preempt?: boolean;
 }
 
@@ -41,7 +42,7 @@ export async function campaign(zk: ZooKeeper, name: string, options: CampaignOpt
   const waiting: AcquireLockOptions["onWaiting"] = (status) => {
     onWaiting?.(status);
     if (!preempt || isAsking) return;
-    // The candidate must be in the queue first, because otherwise the next leader could also be of worse priority.
+    // The candidate must be in the queue before it asks; otherwise the next leader could also have a worse priority.
     isAsking = true;
     const revocation = { by: nameOfHolder(info), reason: `a candidate of priority ${priority} is better` };
     void requestStepDown(zk, path, { priority, revocation, signal: over.signal });
@@ -68,8 +69,8 @@ interface StepDownOptions {
 }
 
 /**
- * Asks each new leader of worse priority to step down. Never rejects, because the candidate can wait as usual if the
- * request fails.
+ * Asks each new leader with a worse priority to step down. Never rejects: if a request fails, the candidate waits as
+ * usual.
  */
 async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownOptions): Promise<void> {
   const { session } = zk;
@@ -100,13 +101,13 @@ async function requestIfWorse(zk: ZooKeeper, node: string, { priority, revocatio
 }
 
 export interface ResignOptions extends Omit<BreakLockOptions, "path" | "force"> {
-  /** Id of the leader to ask; the current leader by default. */
+  /** The ID of the leader to ask; by default the current leader. */
   readonly leader?: string;
 }
 
 /**
- * Asks the leader to step down, and waits for at most `waitMs` until it has. Throws NOT_FOUND if there is no leader, or
- * another one than `leader`.
+ * Asks the leader to step down, and waits at most `waitMs` until it has. Throws NOT_FOUND if there is no leader, or the
+ * leader is not `leader`.
  */
 export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
   const { leader } = await readLeaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });

@@ -1,8 +1,8 @@
 /**
- * History of an election's leaders, newest last, and how it changed since the last read. Pure.
+ * The history of an election's leaders, newest last, and what has changed since the last read. Pure.
  *
- * The token of a grant is the zxid of the write that records the grant. The writer does not know the zxid in advance,
- * so the newest entry is written with a null token. The next writer reads the zxid of that write and fills it in.
+ * The token of a grant is the zxid of the write that records the grant. The writer does not know this zxid in advance,
+ * so it writes the newest entry with a null token. The next writer reads the zxid of that write and fills it in.
  */
 
 export interface Grant {
@@ -16,10 +16,10 @@ export interface Grant {
   readonly id: string;
 }
 
-/** A null token means the zxid of the write that stored the entry. */
+/** A grant as it is stored. A null token stands for the zxid of the write that stored the entry. */
 export type StoredLeaderGrant = Omit<Grant, "token"> & { readonly token: bigint | null };
 
-/** Maximum number of entries: enough for a watcher to reconnect, and 64 values fit into a request. */
+/** The most entries. They are enough for a watcher to reconnect, and 64 values fit into a request. */
 export const leaderGrantsMax = 64;
 
 /** Replaces null tokens in `entries` by `mzxid`, the zxid of the write that stored them. */
@@ -27,7 +27,7 @@ export function fillInLeaderTokens(entries: readonly StoredLeaderGrant[], mzxid:
   return entries.map((entry) => ({ ...entry, token: entry.token ?? mzxid }));
 }
 
-/** Returns the entries to be written with a new grant, which comes after `before`. */
+/** Returns the entries to write together with a new grant. `before` are the earlier grants. */
 export function appendLeaderGrant(
   before: readonly Grant[],
   grant: Pick<Grant, "value" | "sinceMs" | "id">,
@@ -39,7 +39,8 @@ export function appendLeaderGrant(
 
 interface NewGrants {
   /**
-   * Number of grants that are no longer in the history. Null if the history started again, so the number is unknown.
+   * The number of grants that are no longer in the history. Null if the history started again, because the number is
+   * then unknown.
    */
   readonly missed: number | null;
   readonly grants: readonly Grant[];
@@ -50,7 +51,7 @@ export function leaderGrantsSince(history: readonly Grant[], last: Grant): NewGr
   const grants = history.filter((grant) => grant.token > last.token);
   const [first] = grants;
   if (first === undefined) return { missed: 0, grants };
-  // Indexes start at 1 again in a node that was created again, but tokens keep growing.
+  // In a node that was created again, indexes start at 1 again, but tokens keep growing.
   const isSameHistory = first.index > last.index &&
     history.every((one) => one.index !== last.index || one.token === last.token);
   return { missed: isSameHistory ? first.index - last.index - 1 : null, grants };
@@ -63,9 +64,9 @@ export interface LeaderAndHistory {
 
 export type LeaderChange =
   | { readonly kind: "elected"; readonly grant: Grant }
-  /** There is no leader at the moment. A new leader may also follow another one without this change. */
+  /** There is no leader now. A new leader may also follow another leader without this change. */
   | { readonly kind: "vacant" }
-  /** `count` grants are missing from the history. Null means that the node was deleted, so the number is unknown. */
+  /** `count` grants are missing from the history. Null if the node was deleted, because the number is then unknown. */
   | { readonly kind: "missed"; readonly count: number | null };
 
 /** Finds what has changed between two reads of an election, even in different sessions. */

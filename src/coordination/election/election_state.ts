@@ -37,14 +37,14 @@ export function electionStateCodec(value: string, path: string): LockStateCodec 
     unchanged: (read) => format(parseLeaderGrants(read, path)),
     afterGrant: (read, { guid }) =>
       format(appendLeaderGrant(parseLeaderGrants(read, path), { value, sinceMs: Date.now(), id: guid })),
-    // If the server removed the node, the indexes would start again, and a watcher could not tell how many grants it
-    // missed.
+    // The node is permanent: if the server removed it, the indexes would start again, and a watcher could not tell how
+    // many grants it missed.
     permanent: true,
     mayAdvance: false,
   };
 }
 
-/** Returns the grants, oldest first. Throws CONFIG for data that no baton of this layout has written. */
+/** Returns the grants, oldest first. Throws CONFIG for data that no baton with this layout has written. */
 export function parseLeaderGrants({ data, mzxid }: Pick<StoredLockState, "data" | "mzxid">, path: string): Grant[] {
   return fillInLeaderTokens(parseHistory(data, path), mzxid);
 }

@@ -28,12 +28,12 @@ export async function readLeaderStatus(
   });
 }
 
-/** Maximum number of tries when a grant comes between the two reads. */
+/** The most tries to read a consistent state, if grants come between the two reads. */
 const triesMax = 10;
 
 /**
- * Reads the history, then the holder. If the holder is not the newest grant, it was elected in between, so both are
- * read again. `watch` is called at the next change of the history or the holder.
+ * Reads the history, then the holder. If the holder is not the newest grant, it was elected between the two reads, so
+ * both are read again. `watch` is called at the next change of the history or the holder.
  */
 async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LeaderAndHistory> {
   for (let tries = 1;; tries++) {
@@ -43,7 +43,7 @@ async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Pr
       readChildNames(zk, path.holders, options),
     ]);
     const history = state === null ? [] : parseLeaderGrants({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
-    // A missing node cannot be watched, so watch its creation by the first candidate.
+    // A missing node cannot be watched, so the creation of the node by the first candidate is watched.
     if (state === null && watch !== undefined && await zk.exists(path.lock, options) !== null) continue;
     const ids = holders.map((child) => parseHolderNode(child)?.guid);
     if (ids.length === 0) return { leader: null, history };
@@ -54,13 +54,14 @@ async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Pr
 }
 
 export interface WatchLeaderOptions extends Pick<AcquireLockOptions, "root" | "signal" | "clock"> {
-  /** Given to continue after the changes that an earlier session has yielded. */
+  /** The changes that an earlier session has yielded, to continue after them. */
   readonly changes?: LeaderChanges;
 }
 
 /**
- * Yields the current leader, then each change. After more than 64 grants between two reads, the older ones are yielded
- * as one `missed`. Ends when the signal aborts. Throws when the session ends or the server refuses a read.
+ * Yields the current leader, then each change. If there were more than 64 grants between two reads, yields the number
+ * of the older ones as a single `missed`. Ends when the signal aborts. Throws when the session ends or the server
+ * refuses a read.
  */
 export async function* watchLeader(
   zk: ZooKeeper,

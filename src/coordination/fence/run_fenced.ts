@@ -1,6 +1,6 @@
 /**
- * Runs a command while baton holds a fencing store, which is the file with the highest token. Checks the token, runs
- * the command, and releases the store. The command inherits the store's descriptor with its flock(2), so the store
+ * Runs a command while baton holds a fencing store: the file with the highest token that was used. Checks the token,
+ * runs the command, and releases the store. The command inherits the store's descriptor with its flock(2), so the store
  * stays held even if baton is killed.
  */
 import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
@@ -27,7 +27,7 @@ import { isSameFile } from "../../base/support/one_file.ts";
 interface RunFencedOptions {
   readonly storePath: string;
   readonly token: UsedFencingToken;
-  /** Maximum wait in milliseconds. Undefined means no limit, and 0 means one try. */
+  /** The longest wait in milliseconds. Undefined means no limit; 0 means a single try. */
   readonly waitMs: number | undefined;
   readonly command: readonly string[];
   /** The result of `inheritedDescriptors()` at the start of this process. */
@@ -39,7 +39,7 @@ interface RunFencedOptions {
 export type FencedCommandEnd = ChildExitStatus | Exclude<CommandSpawnResult, { kind: "started" | "cancelled" }>;
 
 /**
- * Returns how the command ended, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT,
+ * Runs the command. Returns how it ended, or why it was not started. Rejects with STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT,
  * CANNOT_CREATE, BAD_DATA, USAGE or IO, or with StoppedBySignal after a signal before the start.
  */
 export async function runFencedCommand(options: RunFencedOptions): Promise<FencedCommandEnd> {
@@ -102,7 +102,7 @@ const tryEveryMs = 20;
 interface TokenStoreOptions {
   readonly libc: Libc;
   readonly clock: Clock;
-  /** Maximum wait in milliseconds. Undefined means no limit, and 0 means one try. */
+  /** The longest wait in milliseconds. Undefined means no limit; 0 means a single try. */
   readonly waitMs: number | undefined;
   readonly signal: AbortSignal;
   /** Inherited descriptors. An enclosing `baton fence run` may hold the store's lock through one of them. */
@@ -119,8 +119,8 @@ class TokenStore implements Disposable {
   }
 
   /**
-   * Opens or creates the store, and waits until it is free. Rejects CANNOT_CREATE, LOCK_BUSY, LOCK_TIMEOUT or IO, USAGE
-   * if an enclosing call holds the store, or with the signal's reason.
+   * Opens or creates the store, and waits until no other process holds it. Rejects with CANNOT_CREATE, LOCK_BUSY,
+   * LOCK_TIMEOUT or IO, with USAGE if an enclosing call holds the store, or with the signal's reason.
    */
   static async openLocked(path: string, options: TokenStoreOptions): Promise<TokenStore> {
     const { clock, waitMs } = options;
@@ -129,7 +129,7 @@ class TokenStore implements Disposable {
       const store = new TokenStore(path, openStore(path));
       try {
         await store.#lock(deadlineMs, options);
-        // The file may have been replaced during the wait. Then the new file is the store.
+        // The file may have been replaced during the wait. In that case, the new file is the store.
         if (store.#isCurrent()) return store;
       } catch (thrown) {
         store[Symbol.dispose]();
@@ -157,7 +157,7 @@ class TokenStore implements Disposable {
     return named !== undefined && isSameFile(named, own);
   }
 
-  /** Returns true if a descriptor holds the lock, from /proc/self/fdinfo (proc(5)). */
+  /** Returns true if a descriptor holds the lock. Reads /proc/self/fdinfo (proc(5)). */
   #isHeldBy(fd: number): boolean {
     try {
       return isSameFile(fstatSync(this.#fd), fstatSync(fd)) &&
@@ -184,7 +184,8 @@ class TokenStore implements Disposable {
   }
 
   /**
-   * Returns a descriptor with the same lock, for the command to inherit. Dispose of it after the command has started.
+   * Returns a descriptor with the same lock, for the command to inherit. The caller disposes of it after the command
+   * has started.
    */
   duplicateDescriptor(libc: Libc): Disposable & { readonly fd: number } {
     const fd = libc.duplicate(this.#fd);
@@ -240,7 +241,7 @@ function flushFolder(folder: string): void {
   try {
     flushPath(folder);
   } catch {
-    // the folder cannot be read, or the file system does not support it
+    // The folder cannot be read, or the file system cannot flush folders.
   }
 }
 

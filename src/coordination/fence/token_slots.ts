@@ -1,6 +1,6 @@
 /**
- * The text of a fencing store. Two lines of equal length are written alternately, so that an incomplete write leaves
- * the other line intact. The highest valid token counts. Pure.
+ * The text of a fencing store. The store has two lines of equal length, which are written alternately: an incomplete
+ * write then leaves the other line intact. The highest valid token counts. Pure.
  */
 import { BatonError } from "../../base/errors.ts";
 
@@ -14,7 +14,7 @@ export interface UsedFencingToken {
 
 export interface FencingTokenSlots {
   readonly highest: UsedFencingToken | null;
-  /** The line to write next: the one without the highest token. */
+  /** The line to write next: the line that does not have the highest token. */
   readonly next: 0 | 1;
 }
 
@@ -26,7 +26,7 @@ const digits = 20;
 const tokenMax = (1n << 64n) - 1n;
 
 const beginning = "baton-fence 1 ";
-// The token is at both ends of a line. The two differ in an incomplete line.
+// The token is at both ends of a line. In an incomplete line, the two tokens differ.
 const linePattern = /^baton-fence 1 (\d{20}) (\S+) (.*?) *(\d{20})\n$/;
 
 /** Reads the two lines of a store. Throws BAD_DATA if the file is not a fencing store; `path` is for the message. */
@@ -35,7 +35,7 @@ export function readFencingTokenSlots(text: string, path: string): FencingTokenS
   const [first = null, second = null] = slots;
   if (first === null && second === null) {
     const isStore = [0, tokenSlotBytes].some((at) => text.startsWith(beginning, at));
-    // The first write was incomplete, so no token was ever acknowledged.
+    // The first write was incomplete, so no token has been acknowledged.
     if (text.length < tokenSlotBytes && (isStore || beginning.startsWith(text))) return { highest: null, next: 0 };
     if (isStore) {
       const remedy = "delete the file when no process with an older token is left";
@@ -51,12 +51,12 @@ export function formatFencingTokenSlot({ token, by, at }: UsedFencingToken): str
   const written = token.toString().padStart(digits, "0");
   const head = `${beginning}${written} ${at.replaceAll(/\s/g, "")} `;
   const room = tokenSlotBytes - head.length - digits - 2;
-  // ASCII only, because the length of the line is fixed.
+  // Uses only ASCII, because the length of the line in bytes is fixed.
   const plain = by.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, room);
   return `${head}${plain.padEnd(room)} ${written}\n`;
 }
 
-/** Parses a token. Throws USAGE with `where`, the source of the token, in the message. */
+/** Parses a token. Throws USAGE; the message contains `where`, the source of the token. */
 export function parseFencingToken(written: string, where: string): bigint {
   const token = /^\d{1,20}$/.test(written) ? BigInt(written) : null;
   if (token !== null && token <= tokenMax) return token;

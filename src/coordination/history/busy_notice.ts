@@ -1,6 +1,6 @@
 /**
- * One notice for each long hold of a lock, over all hosts. The first caller that finds a hold too long creates
- * `<root>/notices/<00-ff>/<guid of the holder>`. All times are from the servers' clock.
+ * Lets only one notice be sent for each long hold of a lock, over all hosts. The first caller that finds a hold too
+ * long creates `<root>/notices/<00-ff>/<guid of the holder>`. All times are from the servers' clock.
  */
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -25,7 +25,7 @@ import { clearOldHistoriesInShard } from "./clear_history.ts";
 export interface OldestLockHold {
   readonly guid: string;
   readonly info: HolderNodeInfo;
-  /** Start of the hold on the servers' clock. */
+  /** The start of the hold, on the servers' clock. */
   readonly sinceMs: number;
 }
 
@@ -36,7 +36,8 @@ export function lockHoldStartMs(
     readonly stat: { readonly version: number; readonly ctime: bigint; readonly mtime: bigint };
   },
 ): number {
-  // A holder that was granted in advance writes its node when its hold begins. A request to release writes it, too.
+  // A holder whose lock was granted in advance writes its node when its hold begins. A request to release the lock also
+  // writes the node.
   const hasBegun = stat.version > (parseHolderNodeInfo(data).revoke === null ? 0 : 1);
   return Number(hasBegun ? stat.mtime : stat.ctime);
 }
@@ -51,7 +52,7 @@ export async function readOldestLockHold(zk: ZooKeeper, path: LockPath): Promise
   return { guid: oldest.node.guid, info: parseHolderNodeInfo(oldest.data), sinceMs: lockHoldStartMs(oldest) };
 }
 
-/** Returns the servers' time in Unix milliseconds, from the creation of a node that is deleted immediately. */
+/** Returns the servers' time in Unix milliseconds. Creates a node, reads its time of creation, and deletes the node. */
 export async function readServersTimeMs(
   zk: ZooKeeper,
   { root, acl }: { readonly root: string; readonly acl: Acl[] },
@@ -72,11 +73,11 @@ export interface LongHoldNoticeOptions {
   readonly root: string;
   readonly acl: Acl[];
   readonly clock: Clock;
-  /** Returns a number below 1. */
+  /** Returns a random number from 0 up to, but not including, 1. */
   readonly random: () => number;
 }
 
-/** Returns true only to the first caller for this hold. `nowMs` is the servers' time. */
+/** Returns true to the first caller for this hold, and false to all others. `nowMs` is the servers' time. */
 export async function claimLongHoldNotice(
   zk: ZooKeeper,
   { guid }: Pick<OldestLockHold, "guid">,

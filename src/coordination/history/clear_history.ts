@@ -1,6 +1,6 @@
 /**
- * Clears unused histories without a service: one in 16 writes of a history checks some others. On average a write
- * checks more names than it adds, so that the names do not grow without end.
+ * Clears unused histories without a service: one in 16 writes of a history checks some other histories. On average, a
+ * write checks more names than it adds, so the number of names has a limit.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import {
@@ -15,7 +15,7 @@ import { type HistoryKind, historyNodePath, historyShardPath, readHistoryNode } 
 /** One in 16 writes clears old histories, after checking at most 64 names. */
 const oneOf = 16;
 const namesMax = 64;
-/** How often a deletion is retried when other calls write the history at the same time. */
+/** How many times to try a deletion while other calls write the same history. */
 const forgetTries = 5;
 
 export interface ClearOldHistoriesOptions {
@@ -23,18 +23,18 @@ export interface ClearOldHistoriesOptions {
   readonly root?: string | undefined;
   /** The servers' time, in Unix milliseconds. */
   readonly nowMs: number;
-  /** Returns a number below 1. */
+  /** Returns a random number from 0 up to, but not including, 1. */
   readonly random: () => number;
-  /** Called with the encoded name of an old history. If this returns false, the history stays. */
+  /** Called with the encoded name of an old history. If it returns false, the history is not cleared. */
   readonly mayClear: (encodedName: string) => Promise<boolean>;
 }
 
-/** Clears old histories of one random shard, in one of 16 calls. Never rejects. */
+/** Clears old histories of one random shard, in one of 16 calls; does nothing in the others. Never rejects. */
 export async function clearOldHistoriesSometimes(zk: ZooKeeper, options: ClearOldHistoriesOptions): Promise<void> {
   const { kind = "lock", root, random } = options;
   if (random() * oneOf >= 1) return;
   const shard = historyShardPath(kind, Math.floor(random() * 256), root);
-  // If no server responds or an ACL refuses a request, a later call clears the histories.
+  // Ignores failures: if no server responds or an ACL refuses a request, a later call clears the histories.
   await clearOldHistoriesInShard(zk, shard, options).catch(() => {});
 }
 
@@ -51,7 +51,7 @@ export async function clearOldHistoriesInShard(
     const path = `${shard}/${name}`;
     const stat = await zk.exists(path);
     const { maxAgeMs, version } = await readHistoryNode(zk, path);
-    // The deletion below checks this version, so a history that is written in between stays.
+    // The deletion below checks this version, so a history that is written in between is not deleted.
     if (stat === null || version !== stat.version || Number(stat.mtime) > nowMs - maxAgeMs) continue;
     const children = await readChildNames(zk, path);
     const newest = await Promise.all(

@@ -2,7 +2,7 @@
 import { isJsonObject, type JsonFields } from "../../base/support/json_fields.ts";
 import { type HistoryRecord, type HistoryResult, historyResults } from "./history_record.ts";
 
-/** Upper bounds of the buckets, in milliseconds. One more bucket counts longer times. */
+/** The upper bounds of the buckets, in milliseconds. One more bucket counts longer times. */
 export const durationBucketBoundsMs = [
   10,
   100,
@@ -17,17 +17,17 @@ export const durationBucketBoundsMs = [
 
 export interface DurationBuckets {
   readonly sumMs: number;
-  /** Number of durations in each bucket, not cumulative. There is one more bucket than bounds. */
+  /** The number of durations in each bucket, not cumulative. There is one more bucket than bounds. */
   readonly buckets: readonly number[];
 }
 
 export interface HistoryCounters {
-  /** Ended holds and ticks by result. Each tick of a missed range is counted. */
+  /** The numbers of ended holds and ticks, by result. Each tick of a range of missed ticks is counted. */
   readonly results: Readonly<Record<HistoryResult, number>>;
-  /** How long calls waited for a grant whose end is recorded. */
+  /** How long calls waited for their grant. Only grants whose end is recorded count. */
   readonly waited: DurationBuckets;
   readonly held: DurationBuckets;
-  /** Times from a tick to the start of its command. */
+  /** The times from a tick to the start of its command. */
   readonly late: DurationBuckets;
   /** End of the last hold with the result "done", on the servers' clock. */
   readonly lastDoneMs: number | null;

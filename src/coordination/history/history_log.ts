@@ -1,6 +1,7 @@
 /**
- * The history of a lock, an election or a pool, for display only. `<root>/history/<shard>/<name>` has the counters and
- * the newest records. Its children `<number>` are full blocks of older records.
+ * The history of a lock, an election or a pool. People read it; no program decides by it.
+ * `<root>/history/<shard>/<name>` has the counters and the newest records. Its children `<number>` are full blocks of
+ * older records.
  */
 import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -20,7 +21,7 @@ import { type HistoryRecord, parseHistoryRecords, storedHistoryRecordFields } fr
 export const historyKinds = ["lock", "election", "pool"] as const;
 export type HistoryKind = (typeof historyKinds)[number];
 
-/** Different prefixes keep a lock, an election and a pool of the same name apart. */
+/** Prefixes of the names, so that a lock, an election and a pool with the same name have separate histories. */
 const shardPrefix = { lock: "", election: "e-", pool: "p-" } as const satisfies Record<HistoryKind, string>;
 
 /** Limits of the records that are kept. The counters have no limits. */
@@ -33,15 +34,15 @@ export interface HistoryLimits {
 const dayMs = 24 * 3_600_000;
 export const defaultHistoryLimits: HistoryLimits = { keep: 128, maxAgeMs: 30 * dayMs };
 
-/** The history's node, which contains the counters and the newest records, as it was read. */
+/** The content of the history's node, as it was read: the counters and the newest records. */
 export interface HistoryNodeContent {
-  /** Null if the node does not exist. */
+  /** The version of the node; null if the node does not exist. */
   readonly version: number | null;
   /** Number of the next block. */
   readonly next: number;
   readonly records: readonly HistoryRecord[];
   readonly counters: HistoryCounters;
-  /** The last writer's limit. */
+  /** The limit that the last writer has used. */
   readonly maxAgeMs: number;
   /** When counting began, on the servers' clock; null if there is no record. */
   readonly sinceMs: number | null;
@@ -93,7 +94,7 @@ export async function readHistoryNode(zk: Pick<ZooKeeper, "getData">, path: stri
 
 /**
  * Returns the requests that add records to a history. Each full block gets its own node. `hasParent` is true if the
- * shard's node exists. The server refuses them if the history was written since `head` was read.
+ * shard's node exists. The server refuses the requests if the history was written since `head` was read.
  */
 export function historyAppendRequests(
   path: string,
@@ -127,7 +128,7 @@ export function historyAppendRequests(
   return requests;
 }
 
-/** Deletes blocks that are over the limits. Never rejects, because the next full block leads to another try. */
+/** Deletes blocks that are over the limits. Never rejects: the next full block causes another try. */
 export async function deleteOldHistoryBlocks(
   zk: ZooKeeper,
   path: string,
@@ -138,7 +139,7 @@ export async function deleteOldHistoryBlocks(
     const numbers = blockNumbers(await readChildNames(zk, path)).reverse();
     const kept = Math.max(0, Math.ceil(keep / blockSize) - 1);
     const over = numbers.slice(kept);
-    // A block is written when it is full, so its creation is the age of its newest record.
+    // A block is written when it is full, so the creation of its node is as old as its newest record.
     for (const number of numbers.slice(0, kept).reverse()) {
       const stat = nowMs === null ? null : await zk.exists(`${path}/${number}`);
       if (stat === null || nowMs === null || Number(stat.ctime) > nowMs - maxAgeMs) break;
@@ -146,7 +147,7 @@ export async function deleteOldHistoryBlocks(
     }
     await Promise.all(over.map((number) => deleteNodeIfThere(zk, `${path}/${number}`)));
   } catch {
-    // no server responds, or an ACL refuses the deletion
+    // no server responded, or an ACL refused the deletion
   }
 }
 
@@ -155,7 +156,7 @@ function blockNumbers(children: readonly string[]): number[] {
   return children.filter((name) => /^\d+$/.test(name)).map(Number).sort((left, right) => left - right);
 }
 
-/** Returns all records of a history, oldest first. Reads what the server has, so call this after a sync. */
+/** Returns all records of a history, oldest first. Reads what this server has, so the caller must sync before. */
 export async function readHistoryRecords(zk: ZooKeeper, path: string): Promise<readonly HistoryRecord[]> {
   // The blocks are read after the head, so that a block that is filled in between is not missed.
   const head = await readHistoryNode(zk, path);

@@ -3,21 +3,24 @@ import { isUnixTimeMs } from "../../base/support/instant.ts";
 import { isJsonObject, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { printable } from "../../base/support/text.ts";
 
-/** "skipped" and "missed" are ticks that were not run. */
+/** The results of holds and ticks. "skipped" and "missed" are ticks that were not run. */
 export const historyResults = ["done", "failed", "lost", "stopped", "skipped", "missed"] as const;
 export type HistoryResult = (typeof historyResults)[number];
 
-/** One hold of a lock, try of a tick, or tick that was not run. `missed` may be several ticks. */
+/**
+ * A record: one hold of a lock, one try of a tick, or a tick that was not run. A record with the result `missed` may
+ * stand for several ticks.
+ */
 export interface HistoryRecord {
   readonly result: HistoryResult;
   /** Id of the schedule; empty if there is no tick. */
   readonly schedule: string;
-  /** Time of the tick; null if the lock was taken without a tick. */
+  /** The time of the tick; null if the lock was acquired without a tick. */
   readonly tickMs: number | null;
   /** Time of the last tick of a missed range. */
   readonly untilMs: number | null;
   readonly count: number;
-  /** 0 if the tick was not tried. */
+  /** The number of the try, from 1; 0 if the tick was not tried. */
   readonly attempt: number;
   readonly host: string;
   readonly pid: number;
@@ -25,7 +28,7 @@ export interface HistoryRecord {
   /** Fencing token; empty if it is unknown. */
   readonly token: string;
   readonly waitedMs: number;
-  /** Start and end on the servers' clock; null if unknown. */
+  /** The start and the end on the servers' clock; null if unknown. */
   readonly beganMs: number | null;
   readonly endedMs: number | null;
   readonly exitCode: number | null;

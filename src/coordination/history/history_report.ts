@@ -11,7 +11,7 @@ import { readRefusedCalls, type RefusedCalls } from "./refused_calls.ts";
 export interface HistoryReport {
   /** Oldest first. */
   readonly records: readonly HistoryRecord[];
-  /** Holds that go on. Their `result` has no meaning. */
+  /** Holds that continue. The `result` of these records has no meaning. */
   readonly running: readonly HistoryRecord[];
   readonly refusals: RefusedCalls | null;
   /** These counters include records that were deleted. */
@@ -25,7 +25,7 @@ export interface HistoryLocation {
   readonly root?: string | undefined;
 }
 
-/** How often a history is read again because it changed meanwhile. */
+/** How many times a history is read again because it changed during the read. */
 const readsMax = 3;
 
 /** Reads the newest state of a history. Reads again if the connection is lost. */
@@ -49,7 +49,7 @@ export async function readHistoryCounters(
   const path = historyNodePath(name, place);
   const { marks, head } = await readUnchanged(zk, path);
   const refusals = await readRefusedCalls(zk, path);
-  // Holders are read after the marks, so that a mark without a holder means that the hold is over.
+  // Holders are read after the marks. If a mark then has no holder, the hold has ended.
   const holders = marks.length === 0 ? [] : await listHolderIds(zk, holdersPath(name, place));
   const isOver = ({ guid, hasEnded }: (typeof marks)[number]) => hasEnded || !holders.includes(guid);
   const over = marks.filter(isOver).map(({ record }) => record);
@@ -62,7 +62,7 @@ export async function readHistoryCounters(
   };
 }
 
-/** Reads marks and counters of the same moment, so that each record is in only one of them. */
+/** Reads marks and counters of the same moment. Each record is then counted in only one of them. */
 async function readUnchanged(zk: Pick<ZooKeeper, "getData" | "getChildren">, path: string) {
   for (let tries = 0;; tries++) {
     const head = await readHistoryNode(zk, path);
@@ -72,7 +72,7 @@ async function readUnchanged(zk: Pick<ZooKeeper, "getData" | "getChildren">, pat
 }
 
 async function readReport(zk: ZooKeeper, name: string, place: HistoryLocation): Promise<HistoryReport> {
-  // A mark is deleted when its record is written. Marks are read first, so that a hold may be seen twice but is never
+  // A mark is deleted when its record is written. Marks are read first: a hold may then be seen twice, but is never
   // missed.
   const { over, ...report } = await readHistoryCounters(zk, name, place);
   const records = await readHistoryRecords(zk, historyNodePath(name, place));

@@ -1,7 +1,8 @@
 /**
- * Records one hold: of a lock that was taken without a tick, or of a leader. A mark, which is a node `o-<guid>` below
- * the history, exists from the grant to the record. If a mark has no holder, the end was not recorded, and the next
- * holder records it. Nothing here delays a grant or prevents a release. See docs/protocol/history.md.
+ * Records one hold: of a lock that was acquired without a tick, or of a leader. From the grant until the record is
+ * written, there is a mark: a node `o-<guid>` below the history. If a mark has no holder, the end of the hold was not
+ * recorded; the next holder then records it. Nothing here delays a grant or prevents a release. See
+ * docs/protocol/history.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
@@ -48,7 +49,7 @@ export interface LockHoldRecorderOptions {
   readonly root?: string | undefined;
   readonly acl: Acl[];
   readonly clock: Clock;
-  /** Returns a number below 1. */
+  /** Returns a random number from 0 up to, but not including, 1. */
   readonly random: () => number;
 }
 
@@ -58,19 +59,19 @@ export interface UnrecordedHold {
   readonly version: number;
   readonly guid: string;
   /**
-   * Facts that are known about the hold. Without an end the result is "lost", which is only true if the holder does not
-   * exist.
+   * What is known about the hold. If the end is unknown, the result is "lost", which is true only if the holder no
+   * longer exists.
    */
   readonly record: HistoryRecord;
   readonly hasEnded: boolean;
 }
 
 const markPrefix = "o-";
-/** Maximum number of marks that one holder records. The next holder records the rest. */
+/** The most marks that one holder records. The next holder records the rest. */
 const foldedMax = 64;
 const foldedAtOnce = 16;
 const refusalsMax = 3;
-/** Maximum time to record an end, in milliseconds. After that, the lock is released without a record. */
+/** The longest time to record an end, in milliseconds. When it has passed, the lock is released without a record. */
 const endMsMax = 2000;
 const clearMsMax = 1000;
 
@@ -82,11 +83,11 @@ export class LockHoldRecorder {
   readonly #mark: string;
   readonly #began: Promise<void>;
   #head: HistoryNodeContent | null = null;
-  /** When the grant was made on the servers' clock, and the time of this process's clock at which that was known. */
+  /** When the grant was made on the servers' clock, and when this process learned that, on its own clock. */
   #time: { readonly beganMs: number; readonly atMs: number } | null = null;
   #problem: string | null = null;
 
-  /** Call this when the hold begins. Sends its first request before it returns. */
+  /** Created when the hold begins. The constructor sends the first request before it returns. */
   constructor(zk: ZooKeeper, lease: ZooKeeperLease, options: LockHoldRecorderOptions) {
     this.#zk = zk;
     this.#lease = lease;
@@ -99,8 +100,8 @@ export class LockHoldRecorder {
   }
 
   /**
-   * Records the end, and releases the lock in the same transaction if it is still held. Never rejects. Without a
-   * record, returns the reason, and the caller must release the lock.
+   * Records the end, and releases the lock in the same transaction if this process still holds it. Never rejects.
+   * Returns null if the end was recorded. Otherwise returns the reason, and the caller must release the lock.
    */
   async end(end: RecordedHoldEnd): Promise<string | null> {
     const { clock } = this.#options;
@@ -138,15 +139,15 @@ export class LockHoldRecorder {
     }
   }
 
-  /** Reads the history, and records holds of others that ended without a record. */
+  /** Reads the history, and records holds of other processes that ended without a record. */
   async #recordOthers(): Promise<void> {
     for (let tries = 0, folded = 0; tries < refusalsMax && folded < foldedMax;) {
       this.#head = await readHistoryNode(this.#zk, this.#path);
       const holds = await readUnrecordedHolds(this.#zk, this.#path);
       const others = holds.filter(({ path }) => path !== this.#mark);
       if (others.length === 0) return;
-      // Marks are read before holders. If a holder ends meanwhile, it deletes or changes its mark, so that the server
-      // refuses this record.
+      // Marks are read before holders. If a holder ends between the two reads, it deletes or changes its mark, so the
+      // server refuses this record.
       const holders = await listHolderIds(this.#zk, this.#lease.path);
       const over = others.filter(({ guid, hasEnded }) => hasEnded || !holders.includes(guid)).slice(0, foldedAtOnce);
       if (over.length === 0) return;
@@ -172,19 +173,19 @@ export class LockHoldRecorder {
         await lease.releaseWith([deletion(this.#mark, -1), ...this.#append(this.#head, [record])]);
         return null;
       } catch {
-        // Another holder changed the history, or no response arrived. The record is stored in the mark instead.
+        // Another process changed the history, or no response arrived. The record is then stored in the mark.
       }
     }
     return await this.#leaveRecord(record);
   }
 
-  /** Stores the record in the mark. The next holder moves it to the history. */
+  /** Stores the record in the mark. The next holder moves the record to the history. */
   async #leaveRecord(record: HistoryRecord): Promise<string | null> {
     const writing = () =>
       nullIfNoNode(this.#zk.setData(this.#mark, encodeJson({ end: storedHistoryRecordFields(record) }), -1));
     try {
-      // If the mark is gone, the hold is recorded already: the lost response was a success, or another process recorded
-      // it.
+      // If the mark is gone, the hold is recorded already: the request whose response was lost has succeeded, or
+      // another process recorded the hold.
       await retryOnConnectionLoss(this.#zk, writing, { clock: this.#options.clock, limitMs: endMsMax });
       if (this.#lease.isHeld()) await this.#lease.release();
       return null;
@@ -219,7 +220,7 @@ export class LockHoldRecorder {
     return historyAppendRequests(this.#path, head, { records, acl, limits, hasParent: true });
   }
 
-  /** Clears what is over the limits, in some of the calls. */
+  /** Clears records and histories that are over the limits, but only in some of the calls. */
   async #clear(): Promise<void> {
     const { root, clock, random, kind, limits } = this.#options;
     if (this.#head === null || this.#time === null) return;
@@ -266,7 +267,7 @@ export async function readUnrecordedHolds(
   });
 }
 
-/** Returns the ids of the grants of the lock or election at `path`. */
+/** Returns the IDs of the grants of the lock or election at `path`. */
 export async function listHolderIds(zk: Pick<ZooKeeper, "getChildren">, path: string): Promise<string[]> {
   return (await readChildNames(zk, `${path}/h`)).flatMap((name) => parseHolderNode(name)?.guid ?? []);
 }

@@ -1,4 +1,4 @@
-/** Counts the callers that did not get a lock. */
+/** Counts the calls that did not get a lock. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
@@ -20,8 +20,8 @@ const refusalMsMax = 1000;
 const refusedNode = (path: string): string => `${path}/refused`;
 
 /**
- * Counts a caller that did not get the lock. The count is the version of one node, so that simultaneous calls do not
- * disturb each other. Never rejects. The count is lost if no server responds within a second.
+ * Counts a call that did not get the lock. The count is the version of one node, so simultaneous calls do not disturb
+ * each other. Never rejects. If no server responds within a second, the call is not counted.
  */
 export async function countRefusedCall(
   zk: ZooKeeper,
@@ -40,7 +40,7 @@ export async function countRefusedCall(
   await resultInTimeOrNull(clock, refusalMsMax, counting().catch(() => {}));
 }
 
-/** Returns the refused calls, or null if every caller got the lock. */
+/** Returns the refused calls; null if every call got the lock. */
 export async function readRefusedCalls(zk: Pick<ZooKeeper, "getData">, path: string): Promise<RefusedCalls | null> {
   const found = await nullIfNoNode(zk.getData(refusedNode(path)));
   if (found === null) return null;

@@ -1,6 +1,6 @@
 /**
- * Records a run of a pool when it ends. A run that dies leaves no record, because it holds no lock that would reveal
- * its death.
+ * Records a run of a pool when it ends. A run that is killed leaves no record: it holds no lock that would reveal its
+ * death.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
@@ -12,7 +12,7 @@ import { deleteOldHistoryBlocks, historyAppendRequests, historyNodePath, readHis
 import { emptyHistoryRecord, type RecordedHoldEnd } from "./history_record.ts";
 import { createHistoryNode, type LockHoldRecorderOptions } from "./hold_history.ts";
 
-/** Maximum number of tries. When calls end at the same time, only one write at a time succeeds. */
+/** The most tries. If several calls end at the same time, only one write at a time succeeds. */
 const refusalsMax = 20;
 const recordMsMax = 2000;
 
@@ -22,7 +22,7 @@ export interface PoolRunEnd {
   readonly tookMs: number;
 }
 
-/** Records the end of a pool's run. Never rejects. Returns the reason if there is no record, else null. */
+/** Records the end of a pool's run. Never rejects. Returns null if the end was recorded; otherwise the reason. */
 export async function recordPoolRunEnd(
   zk: ZooKeeper,
   run: PoolRunEnd,

@@ -1,6 +1,6 @@
 /**
- * Finds the locks that ancestors of a process hold through `baton hold`, without the variables that it printed. Reads
- * /proc.
+ * Finds the locks that ancestors of a process hold through `baton hold`. Works even if the variables that `baton hold`
+ * printed are missing. Reads /proc.
  */
 import { readProcessAncestry, readProcessArguments } from "../../base/process/proc/process_table.ts";
 import type { HeldLocks } from "./hold_list.ts";
@@ -22,7 +22,10 @@ interface FoundHold {
   readonly startTicks: number;
 }
 
-/** Returns the holds of all ancestors of a process: the nearest ancestor last, and its latest hold last. */
+/**
+ * Returns the holds of all ancestors of a process. The holds of the nearest ancestor come last, and its latest hold is
+ * the last one.
+ */
 export function findLocksHeldByAncestors(pid: number): HeldLocks[] {
   const ancestors = new Map<number, { readonly distance: number; readonly startTicks: number }>();
   for (const row of readProcessAncestry(pid)) {

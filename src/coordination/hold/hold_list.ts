@@ -14,7 +14,7 @@ export interface HeldLocks {
   readonly path: string;
 }
 
-/** Ignores words of another form, because another program may use a variable of this name. */
+/** Parses BATON_HOLD. Ignores words of another form, because another program may use a variable of this name. */
 export function parseHeldLocks(text: string | undefined): HeldLocks[] {
   return (text ?? "").split(" ").flatMap((word) => {
     const [, names = "", ids = "", path = ""] = /^([^=@]+)=([0-9a-f.]+)@(\/\S+)$/.exec(word) ?? [];
@@ -35,8 +35,8 @@ export function formatHeldLocks(holds: readonly HeldLocks[]): string {
 }
 
 /**
- * Removes the holder IDs of `ended` holds from `text` (BATON_LOCK_COOKIE), so that the list stays short in a script
- * that takes a lock repeatedly.
+ * Removes the holder IDs of `ended` holds from `text` (BATON_LOCK_COOKIE). The list then stays short in a script that
+ * acquires a lock repeatedly.
  */
 export function removeEndedHolderIds(ended: readonly HeldLocks[], text: string | undefined): string {
   const removed = new Set(ended.flatMap(({ ids }) => ids));

@@ -1,8 +1,8 @@
 /**
- * The two pipes between `baton hold` and its holder process, which continues when `baton hold` has ended. Both send
+ * The two pipes between `baton hold` and its holder process, which continues after the end of `baton hold`. Both send
  * lines of JSON. `baton hold` first sends a HolderRequest. Later it sends `holderConfirmedLine` when the script has
- * received the variables, or `holderStopLine` when the lock is no longer wanted. The end of its pipe before the
- * confirmation also means "stop".
+ * received the variables, or `holderStopLine` when the script no longer wants the lock. If its pipe ends before the
+ * confirmation, that also means "stop".
  */
 import process from "node:process";
 import type { ErrorCode } from "../../base/errors.ts";
@@ -16,8 +16,8 @@ export interface HolderRequest<Options> {
   readonly options: Options;
   readonly script: ProcessIdentity;
   /**
-   * Variables that the holder process must not have in its own environment. With BATON_LOCK_COOKIE, it would count as
-   * one of the command's processes.
+   * Variables that the holder process must not have in its own environment. If it had BATON_LOCK_COOKIE, it would count
+   * as one of the command's processes.
    */
   readonly env: Readonly<Record<string, string>>;
   /** The width of the terminal that shows the wait; null if there is no terminal. */
@@ -27,9 +27,9 @@ export interface HolderRequest<Options> {
 export type HolderMessage<Ending> =
   /** A text for the stderr of `baton hold`. */
   | { readonly kind: "stderr"; readonly text: string; readonly form?: "message" | "display" | undefined }
-  /** The same for text that the next frame replaces, such as a line that shows the wait. */
+  /** A text for the stderr of `baton hold` that the next frame replaces, such as a line that shows the wait. */
   | { readonly kind: "frame"; readonly text: string }
-  /** The lock is held and the guard process watches, so `baton hold` may print the variables. */
+  /** The lock is held and the guard process is watching; `baton hold` may print the variables. */
   | {
     readonly kind: "held";
     readonly variables: Readonly<Record<string, string | null>>;
@@ -40,7 +40,7 @@ export type HolderMessage<Ending> =
   | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "ended"; readonly ending: Ending };
 
-/** A request is a command line with its settings, so a longer line is not a request. */
+/** The longest request. A request is a command line with its settings, so a longer line cannot be a request. */
 const requestCharsMax = 1 << 20;
 
 /** Writes to `baton hold` without waiting for it. */
@@ -53,14 +53,14 @@ export interface HolderOutput {
 export class HolderPipe<Ending> {
   readonly #request = Promise.withResolvers<string>();
   readonly #abandoned = new AbortController();
-  /** The first line. If there is none, this promise never resolves, but `abandoned` aborts. */
+  /** Resolves with the first line. If there is no line, this promise never resolves, but `abandoned` aborts. */
   readonly request = this.#request.promise;
   /** Aborts when `baton hold` has ended or no longer wants the lock, but not after the confirmation. */
   readonly abandoned = this.#abandoned.signal;
   readonly #output: HolderOutput;
   #text = "";
   #isRequested = false;
-  /** Whether the script has received the variables. */
+  /** True if the script has received the variables. */
   isConfirmed = false;
 
   constructor(output: HolderOutput, input: NodeJS.ReadStream = process.stdin) {
@@ -78,7 +78,7 @@ export class HolderPipe<Ending> {
     }
   }
 
-  /** Returns false if `baton hold` is not reading now. */
+  /** Sends a frame. Returns false if `baton hold` is not reading now. */
   sendFrame(text: string): boolean {
     const message: HolderMessage<Ending> = { kind: "frame", text };
     try {

@@ -1,6 +1,6 @@
 /**
- * The Unix socket through which a holder process is asked to release its lock. The socket is in a folder of mode 0700,
- * and its name tells its owner:
+ * The Unix socket through which `baton release` asks a holder process to release its lock. The socket is in a folder of
+ * mode 0700, and its name identifies the holder process and the script:
  *
  *   /tmp/baton-hold-UID/HOLDER.TICKS-SCRIPT.TICKS-ID      pids with start times as in /proc/PID/stat, and the holder ID
  *
@@ -21,7 +21,7 @@ import { processSystem } from "../../base/support/own_process.ts";
 
 export interface HolderReleaseRequest {
   readonly requester: ProcessIdentity;
-  /** Whether to stop first the processes that were started under the lock and still run. */
+  /** If true, first stops the processes that were started under the lock and still run. */
   readonly stopsProcesses: boolean;
 }
 

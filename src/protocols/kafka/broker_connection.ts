@@ -1,4 +1,6 @@
-/** A connection to a Kafka broker, for one request and its response at a time. Owns the socket; does not retry. */
+/**
+ * A connection to a Kafka broker that carries one request and its response at a time. Owns the socket; does not retry.
+ */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import {
   type Address,
@@ -103,7 +105,8 @@ export class KafkaBrokerConnection {
   }
 
   /**
-   * Returns the response. Rejects with CONNECTION_LOST if the connection ends first; the outcome is then unknown.
+   * Sends a request and returns the response. Rejects with CONNECTION_LOST if the connection ends before the response;
+   * the outcome is then unknown.
    */
   async request<R extends KafkaRequest>(
     request: R,
@@ -180,7 +183,7 @@ export class KafkaBrokerConnection {
   }
 
   #connectionLostError(error: Error | null): BatonError {
-    // The first bytes were not a broker's response, but perhaps text or a TLS record.
+    // The broker did not send these bytes; they may be text or a TLS record.
     if (error instanceof BatonError) {
       const hint = `${this.name} does not use Kafka's protocol, or only over TLS (?tls=yes): ${error.message}`;
       return new BatonError(error.code, hint, { cause: error });

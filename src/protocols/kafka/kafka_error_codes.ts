@@ -56,7 +56,8 @@ function isOneOf(...members: KafkaErrorName[]): (code: number) => boolean {
 }
 
 /**
- * Returns whether the request may succeed a moment later, perhaps at another broker: the guide's column "Retriable".
+ * Returns true if the same request may succeed a moment later, perhaps at another broker: the guide's column
+ * "Retriable".
  */
 export const isRetriableKafkaError = isOneOf(
   "CORRUPT_MESSAGE",
@@ -80,7 +81,7 @@ export const isRetriableKafkaError = isOneOf(
   "THROTTLING_QUOTA_EXCEEDED",
 );
 
-/** Returns whether the broker does not know the producer's ID or sequence, so that a new ID is needed. */
+/** Returns true if the broker does not know the producer's ID or sequence. The producer then needs a new ID. */
 export const isStaleKafkaProducerError = isOneOf(
   "OUT_OF_ORDER_SEQUENCE",
   "UNKNOWN_PRODUCER_ID",
@@ -88,7 +89,7 @@ export const isStaleKafkaProducerError = isOneOf(
   "PRODUCER_FENCED",
 );
 
-/** Returns whether the broker will never accept this record, but may accept other records. */
+/** Returns true if the broker will never accept this record, but may accept other records. */
 export const isKafkaRecordRefusedError = isOneOf(
   "MESSAGE_TOO_LARGE",
   "RECORD_LIST_TOO_LARGE",

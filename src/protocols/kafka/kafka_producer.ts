@@ -1,8 +1,8 @@
 /**
  * Writes records to one Kafka topic, one at a time, and can create the topic. All in-sync replicas acknowledge each
- * record (acks=all). A record that is sent again after a lost response keeps its sequence number, so that the broker
- * stores it once. This works only within one producer: another process that sends the same key again writes a second
- * record.
+ * record (acks=all). If a response is lost, the record is sent again with the same sequence number, so the broker
+ * stores it only once. This works only within one producer: if another process sends a record with the same key, the
+ * broker stores a second record.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Address, formatAddress } from "../../base/sockets/connection.ts";
@@ -39,15 +39,15 @@ export type { KafkaRecord };
 
 export interface KafkaProducerOptions extends BrokersOptions {
   readonly topic: string;
-  /** How to create a missing topic; with null, sending fails instead. */
+  /** The shape of the topic to create if it is missing; null if sending must fail then. */
   readonly createAs: KafkaTopicShape | null;
   /** The time limit for one record in milliseconds, including all attempts. */
   readonly timeoutMs: number;
 }
 
 /**
- * The number of lost connections after which a record fails, because a broker closes the connection of a request that
- * is too long.
+ * The number of lost connections after which a record fails. A broker closes the connection of a request that is too
+ * long, so the record may be the reason.
  */
 const connectionLossesMax = 3;
 
@@ -59,7 +59,7 @@ export class KafkaProducer {
   #producer: Omit<KafkaProducerStamp, "sequence"> | null = null;
   /** The sequence number of the next record in each partition. */
   readonly #sequences = new Map<number, number>();
-  /** The last record that was sent without a response. The broker may have stored it. */
+  /** The last record whose response did not arrive. The broker may have stored this record. */
   #unconfirmed: { readonly key: string; readonly partition: number } | null = null;
   /** The number of connections that ended before a response. */
   #connectionLosses = 0;
@@ -70,8 +70,8 @@ export class KafkaProducer {
   }
 
   /**
-   * Checks that records can be sent. Rejects with CONFIG if the topic does not exist, REFUSED if permissions are
-   * missing, or UNREACHABLE if no broker responds.
+   * Checks that records can be sent. Rejects with CONFIG if the topic does not exist, with REFUSED if permissions are
+   * missing, or with UNREACHABLE if no broker responds.
    */
   async check(signal: AbortSignal): Promise<void> {
     await this.#runWithTimeout(signal, async (ending) => {
@@ -80,15 +80,15 @@ export class KafkaProducer {
   }
 
   /**
-   * Sends a record. Resolves when it is as durable as the topic requires. Rejects like `check`, or with BAD_DATA if the
-   * broker will never accept this record. Rejects with CONNECTION_LOST after the time limit; the record may have been
-   * written.
+   * Sends a record. Resolves when the record is as durable as the topic requires. Rejects like `check`, or with
+   * BAD_DATA if the broker will never accept this record. Rejects with CONNECTION_LOST after the time limit; the record
+   * may have been written.
    */
   async send(record: KafkaRecord, signal: AbortSignal): Promise<void> {
     await this.#runWithTimeout(signal, async (ending) => {
       let losses = 0;
       let obstacle: string | null = null;
-      // Reports the last obstacle, which tells the user more than the end of the time limit.
+      // Reports the last obstacle, because it tells the user more than the end of the time limit.
       const describe = (thrown: unknown): never => {
         throw obstacle === null || signal.aborted || !ending.aborted
           ? thrown
@@ -109,7 +109,10 @@ export class KafkaProducer {
     this.#brokers.close();
   }
 
-  /** Tries once. Returns null if the record was written, or why not if the next attempt may succeed. */
+  /**
+   * Makes one attempt. Returns null if the record was written. If the next attempt may succeed, returns the reason of
+   * the failure.
+   */
   async #attempt(record: KafkaRecord, signal: AbortSignal): Promise<string | null> {
     try {
       if (this.#leaders.length === 0) await this.#refreshMetadata(signal);
@@ -120,8 +123,8 @@ export class KafkaProducer {
     const partition = this.#unconfirmed?.key === record.key
       ? this.#unconfirmed.partition
       : partitionOf(record.key, this.#leaders.length);
-    // Otherwise this record would get the sequence number of the unconfirmed one, and the broker could drop it as a
-    // repetition.
+    // Requests a new ID, because this record would otherwise get the sequence number of the unconfirmed record, and the
+    // broker could drop it as a repetition.
     if (this.#unconfirmed !== null && this.#unconfirmed.key !== record.key) this.#forgetProducer();
     const leader = this.#leaders[partition] ?? null;
     if (leader === null) return this.#forgetLeaders(`partition ${partition} has no leader`);
@@ -130,7 +133,7 @@ export class KafkaProducer {
       broker = await this.#brokers.connectionTo(leader, signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof BatonError) || error.code !== "UNREACHABLE") throw error;
-      // The next attempt fetches the metadata, and reports an error if no other broker responds either.
+      // The next attempt fetches the metadata again. It reports an error if no other broker responds either.
       return this.#forgetLeaders(`the leader of partition ${partition} cannot be reached, ${errorMessage(error)}`);
     }
     try {
@@ -166,7 +169,7 @@ export class KafkaProducer {
     return topics?.[0]?.partitions?.[0]?.error ?? kafkaErrors.REQUEST_TIMED_OUT;
   }
 
-  /** Handles the error code of a response. Returns like `#attempt`. */
+  /** Handles the error code of a response. Returns null, or the reason of the failure, like `#attempt`. */
   #handleResult(error: number, partition: number): string | null {
     // DUPLICATE_SEQUENCE means that an earlier attempt wrote the record.
     if (error === kafkaErrors.NONE || error === kafkaErrors.DUPLICATE_SEQUENCE) {
@@ -200,7 +203,7 @@ export class KafkaProducer {
     return obstacle;
   }
 
-  /** Requests an ID for this producer. Returns like `#attempt`. */
+  /** Requests an ID for this producer. Returns null, or the reason of the failure, like `#attempt`. */
   async #register(broker: KafkaBrokerConnection, signal: AbortSignal): Promise<string | null> {
     if (!broker.supports(kafkaInitProducerIdRequest)) {
       this.#producer = noKafkaProducerStamp;
@@ -263,7 +266,7 @@ export class KafkaProducer {
   }
 }
 
-/** Returns whether the connection was lost, so that a new one may succeed. */
+/** Returns true if an error means that the connection was lost. A new connection may then succeed. */
 function isConnectionLost(error: unknown): boolean {
   return error instanceof BatonError && error.code === "CONNECTION_LOST";
 }
@@ -280,7 +283,7 @@ interface BrokersOptions extends KafkaBrokerOptions {
 
 const attemptMs = 5000;
 
-/** Opens and keeps connections to brokers: to a given broker, or to any broker that responds. */
+/** Opens and keeps connections to brokers: to a particular broker, or to any broker that responds. */
 class Brokers {
   readonly #options: BrokersOptions;
   readonly #open = new Map<string, KafkaBrokerConnection>();
@@ -309,8 +312,8 @@ class Brokers {
   }
 
   /**
-   * Returns any open connection, or else connects to the first broker that responds. Rejects with UNREACHABLE if none
-   * does.
+   * Returns an open connection. If there is none, connects to the first broker that responds. Rejects with UNREACHABLE
+   * if no broker responds.
    */
   async anyConnection(signal: AbortSignal): Promise<KafkaBrokerConnection> {
     for (const broker of this.#open.values()) if (!broker.isClosed) return broker;
@@ -342,11 +345,11 @@ interface KafkaTopicMetadata {
   readonly leaders: readonly (Address | null)[];
   /** The broker that creates topics. */
   readonly controller: Address | null;
-  /** Why the broker cannot tell the leaders now, if that is temporary; otherwise null. */
+  /** The reason why the broker does not know the leaders now, if that is temporary; otherwise null. */
   readonly obstacle: string | null;
 }
 
-/** The settings of a new topic; -1 uses the broker's default. */
+/** The settings of a new topic; -1 means the broker's default. */
 interface KafkaTopicShape {
   readonly partitions: number;
   readonly replication: number;
@@ -358,7 +361,7 @@ async function describeTopic(
   topic: string,
   signal: AbortSignal,
 ): Promise<KafkaTopicMetadata> {
-  // Requests all topics from brokers before 0.11, because they create every topic that a request names.
+  // Requests the metadata of all topics from brokers before 0.11, because they create every topic that a request names.
   const { brokers, topics, controller } = broker.supports(kafkaMetadataRequest)
     ? await broker.request(kafkaMetadataRequest, { topics: [topic], makesTopics: false }, signal)
     : await broker.request(oldKafkaMetadataRequest, { topics: null }, signal);
@@ -378,8 +381,8 @@ async function describeTopic(
 }
 
 /**
- * Creates the topic, unless another client has created it meanwhile. Returns null, or why it failed if the next attempt
- * may succeed. Rejects with REFUSED or CONFIG.
+ * Creates the topic, unless another client has created it already. Returns null for a success. If the next attempt may
+ * succeed, returns the reason of the failure. Rejects with REFUSED or CONFIG.
  */
 async function createTopic(
   broker: KafkaBrokerConnection,
@@ -404,7 +407,7 @@ async function createTopic(
 }
 
 /**
- * Creates a topic on brokers without CreateTopics by naming it in a metadata request. This works if
+ * Creates a topic on brokers without CreateTopics, by naming the topic in a metadata request. This works if
  * auto.create.topics.enable is set.
  */
 async function createTopicByMetadata(broker: KafkaBrokerConnection, topic: string, signal: AbortSignal): Promise<void> {

@@ -18,9 +18,9 @@ import {
 import { ByteReader, protocolError } from "../../base/wire/bytes.ts";
 import { encodeLengthFrame } from "../../base/wire/length_frame.ts";
 
-// The types that Kafka has and jute lacks. INT32, INT64, BOOLEAN, BYTES and ARRAY (with a 32-bit length, -1 for null)
-// have the same encoding in both. Source: Kafka protocol guide, "Protocol Primitive Types". Request versions with the
-// compact ("flexible") encoding are not used.
+// The types that Kafka has and ZooKeeper's jute does not have. INT32, INT64, BOOLEAN, BYTES and ARRAY (with a 32-bit
+// length, -1 for null) have the same encoding in both. Source: Kafka protocol guide, "Protocol Primitive Types".
+// Request versions with the compact ("flexible") encoding are not used.
 
 const short: JuteCodec<number> = {
   bytesMin: 2,
@@ -28,7 +28,7 @@ const short: JuteCodec<number> = {
   write: (writer, value) => writer.i16(value),
 };
 
-/** STRING and NULLABLE_STRING, with a 16-bit length. */
+/** The codec of STRING and NULLABLE_STRING, which have a 16-bit length. */
 export const kafkaTextCodec: JuteCodec<string | null> = {
   bytesMin: 2,
   read(reader) {
@@ -107,8 +107,8 @@ export const kafkaMetadataRequest = {
 } as const;
 
 /**
- * The metadata request for brokers before 0.11, which create every topic that it names. With null, it requests all
- * topics.
+ * The metadata request for brokers before 0.11, which create every topic that the request names. If the list of topics
+ * is null, it requests all topics.
  */
 export const oldKafkaMetadataRequest = {
   name: "Metadata",
@@ -201,7 +201,7 @@ export const kafkaSaslAuthenticateRequest = {
   response: juteRecordCodec({ error: short, message: kafkaTextCodec, bytes: juteBytesCodec }),
 } as const;
 
-/** Encodes a request after its length. Requests have header version 1, responses version 0. */
+/** Encodes a request without its length field. Requests have header version 1, responses version 0. */
 export function encodeKafkaRequest<R extends KafkaRequest>(
   { key, version, request }: R,
   value: KafkaRequestValue<R>,
@@ -217,7 +217,7 @@ export function encodeKafkaRequest<R extends KafkaRequest>(
 }
 
 /**
- * Returns the correlation ID, by which a response belongs to a request. Throws PROTOCOL, like `decodeKafkaResponse`.
+ * Returns the correlation ID of a response: the same ID as in its request. Throws PROTOCOL, like `decodeKafkaResponse`.
  */
 export function readKafkaCorrelationId(frame: Uint8Array): number {
   return new ByteReader(frame).i32();

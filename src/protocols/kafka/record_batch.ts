@@ -1,6 +1,6 @@
 /**
- * Encodes a batch of one record in format 2 ("magic 2"), the first with headers and sequence numbers. Source: Kafka
- * documentation, "Message Format", "Record Batch" and "Record". Pure.
+ * Encodes a batch of one record in format 2 ("magic 2"), the first format with headers and sequence numbers. Source:
+ * Kafka documentation, "Message Format", "Record Batch" and "Record". Pure.
  */
 import { ByteWriter } from "../../base/wire/bytes.ts";
 
@@ -25,7 +25,7 @@ export interface KafkaProducerStamp {
 /** The stamp of a producer without an ID. */
 export const noKafkaProducerStamp: KafkaProducerStamp = { producerId: -1n, producerEpoch: -1, sequence: -1 };
 
-/** Where the checked bytes begin, counted from the end of the length field: after the checksum. */
+/** The position of the first byte that the checksum covers, counted from the end of the length field. */
 const checkedFrom = 4 + 1 + 4;
 
 export function encodeKafkaRecordBatch(
@@ -88,7 +88,7 @@ const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-/** CRC-32C (Castagnoli), RFC 3720 appendix B.4. node:zlib does not provide it. */
+/** Computes CRC-32C (Castagnoli), RFC 3720 appendix B.4. node:zlib does not have it. */
 export function crc32c(bytes: Uint8Array): number {
   let crc = 0xffffffff;
   for (let at = 0; at < bytes.byteLength; at++) crc = (crc >>> 8) ^ (table[(crc ^ (bytes[at] ?? 0)) & 0xff] ?? 0);

@@ -1,7 +1,7 @@
 /**
  * SCRAM authentication without channel binding (RFC 5802 and RFC 7677). The client proves that it knows the password
- * without sending it, and checks that the server knows it too. Uses no socket. Encodes the password as UTF-8 without
- * SASLprep.
+ * without sending it, and checks that the server knows the password, too. Uses no socket. Encodes the password as UTF-8
+ * without SASLprep.
  */
 import { createHash, createHmac, pbkdf2 } from "node:crypto";
 import { promisify } from "node:util";
@@ -9,7 +9,7 @@ import { BatonError } from "../../base/errors.ts";
 
 export type ScramHash = "sha256" | "sha512";
 
-/** A limit, because more iterations would keep this process busy. */
+/** The most iterations that a server may ask for. More iterations would keep this process busy for too long. */
 const iterationsMax = 1_000_000;
 /** The minimum that RFC 7677, section 4, requires. */
 const iterationsMin = 4096;

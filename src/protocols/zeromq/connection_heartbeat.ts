@@ -1,19 +1,20 @@
-/** Sends heartbeats on one connection, and reports a peer that is silent for too long. */
+/** Sends heartbeats on one ZeroMQ connection, and reports a peer that is silent for too long. */
 import type { Clock } from "../../base/support/clock.ts";
 
 export interface ConnectionHeartbeatHost {
-  /** Sends a PING that tells the peer after what silence to give up the connection. */
+  /** Sends a PING. `ttlMs` tells the peer after which silence it may give up the connection. */
   sendPing(ttlMs: number): void;
   onDead(why: string): void;
 }
 
 /**
- * A later timer (in milliseconds) means that this process was held up, so that the peer's bytes may be unread.
+ * The delay of a timer, in milliseconds, that means that this process was held up. The peer's bytes may then be unread,
+ * although they have arrived.
  */
 const lateMsMax = 1000;
 
 export class ConnectionHeartbeat {
-  /** True while this side does not read, so that silence means nothing. */
+  /** True while this side does not read. Silence then says nothing about the peer. */
   ignoresSilence = false;
   readonly #host: ConnectionHeartbeatHost;
   readonly #clock: Clock;
@@ -41,8 +42,8 @@ export class ConnectionHeartbeat {
   }
 
   /**
-   * Call it after the handshake. `isUnderstood` is false for a peer with ZMTP 3.0, which gets no PING until it has sent
-   * a PING itself, as older versions of libzmq do.
+   * Starts the heartbeats; called after the handshake. `isUnderstood` is false for a peer with ZMTP 3.0: it gets no
+   * PING until it has sent a PING itself, as older versions of libzmq do.
    */
   start(isUnderstood: boolean): void {
     this.#isBeating = true;
@@ -55,7 +56,10 @@ export class ConnectionHeartbeat {
     if (this.#isBeating) this.#lastReceivedMs = this.#clock.now();
   }
 
-  /** Sets the silence in milliseconds after which the peer wants to be considered dead; 0 for never. */
+  /**
+   * Sets the silence in milliseconds after which this side may consider the peer dead, as the peer has asked; 0 for
+   * never.
+   */
   setPeerTtl(ttlMs: number): void {
     if (ttlMs === this.#ttlMs && this.#peerKnowsPing) return;
     this.#peerKnowsPing = true;
@@ -105,13 +109,15 @@ export interface ZeroMqHeartbeatState {
   readonly everyMs: number;
   /** Milliseconds of silence after which the connection ends. Has no effect if `everyMs` is 0. */
   readonly timeoutMs: number;
-  /** Milliseconds of silence after which the peer wants to be considered dead; 0 for never. */
+  /**
+   * The silence in milliseconds after which this side may consider the peer dead, as the peer has asked; 0 for never.
+   */
   readonly ttlMs: number;
 }
 
 export type ZeroMqHeartbeatStep =
   | { readonly kind: "dead"; readonly silentMs: number }
-  /** Check again after `nextMs`, or never if `nextMs` is infinite. */
+  /** The heartbeat must be planned again after `nextMs`; never if `nextMs` is infinite. */
   | { readonly kind: "ping" | "rest"; readonly nextMs: number };
 
 /** Decides when to send a PING, and when a silent peer is considered dead. Pure. */

@@ -1,5 +1,6 @@
 /**
- * Formats and parses the text of a key file, the certificate of CZMQ and PyZMQ in ZPL (RFC 4). Pure.
+ * Formats and parses the text of a key file, the certificate of CZMQ and PyZMQ in ZPL (RFC 4). A key file contains a
+ * CURVE key pair, or only the public key. Pure.
  *
  *     curve
  *         public-key = "40 characters of Z85"
@@ -13,13 +14,13 @@ export const curveKeyCharacters = 40;
 
 export interface CurveCertificate {
   readonly publicKey: Uint8Array;
-  /** Null in the file for other users. */
+  /** The secret key; null in the file for other users. */
   readonly secretKey: Uint8Array | null;
 }
 
 export const formatCurveKey = encodeZ85;
 
-/** Formats the owner's certificate, with the secret key. CZMQ requires the four blanks. */
+/** Formats the owner's certificate, with the secret key. CZMQ requires the four spaces of indentation. */
 export function formatSecretCurveCertificate(secretKey: Uint8Array): string {
   return [
     "# A CURVE key pair for ZeroMQ. Keep this file secret: any program that reads it can impersonate its owner.",
@@ -61,7 +62,7 @@ export function parseCurveCertificate(text: string, file: string): CurveCertific
   const secretKey = findKey(found, "secret-key", file);
   checkPublicKey(publicKey, `The public-key in ${file}`);
   if (secretKey !== null && prepareX25519Secret(secretKey).publicKey.some((byte, at) => byte !== publicKey[at])) {
-    throw configError(`The public-key in ${file} is not that of the secret-key beside it`);
+    throw configError(`The public-key in ${file} does not belong to the secret-key beside it`);
   }
   return { publicKey, secretKey };
 }
@@ -87,10 +88,10 @@ function decodeKey(text: string, name: string): Uint8Array {
   }
   const decoded = decodeZ85(text);
   if (decoded instanceof Uint8Array) return decoded;
-  throw configError(`${name} is no key in Z85: ${decoded.wrong}`);
+  throw configError(`${name} is not a key in Z85: ${decoded.wrong}`);
 }
 
-/** Removes quotes and comments. A "#", which Z85 uses too, starts a comment only outside quotes. */
+/** Removes quotes and comments. Z85 also uses the character "#", so a "#" starts a comment only outside quotes. */
 function unquote(value: string): string {
   const [, , quoted] = /^\s*(["'])(.*?)\1\s*(?:#.*)?$/.exec(value) ?? [];
   return quoted ?? value.replace(/#.*$/, "").trim();

@@ -1,6 +1,6 @@
 /**
- * The DEALER socket: sends each message to the next peer with room, and receives messages from its peers in turn. RFC
- * 28.
+ * The DEALER socket of ZeroMQ. Sends each message to the next peer with room, and receives messages from its peers in
+ * turn. RFC 28.
  */
 import type { ZeroMqSocketType } from "./zmtp/socket_type.ts";
 import type { ZeroMqPeer } from "./zeromq_peer.ts";
@@ -29,8 +29,8 @@ export class DealerSocket extends ZeroMqSocket {
   }
 
   /**
-   * Gives the message to the next peer with room. Returns that peer, or null if there is none. Unlike RFC 28, prefers
-   * connected peers, so that no message waits for a peer that is down while others could take it.
+   * Gives the message to the next peer with room. Returns that peer, or null if no peer has room. Unlike RFC 28,
+   * prefers connected peers: no message then waits for a peer that is down while another peer could take it.
    */
   protected sendToAny(frames: readonly Uint8Array[]): ZeroMqPeer | null {
     return this.#offerInTurn(frames, true) ?? this.#offerInTurn(frames, false);

@@ -1,26 +1,26 @@
 /**
  * The memory for incomplete messages of all accepted connections of a socket. While memory is short, decides which
  * connections to stop reading, and which to close after a while. Pure; the caller stops and closes them. Below a first
- * limit, every connection is read. Above it, only connections that hold less than an equal share are read. Above a
- * second limit, only those that hold next to nothing are read. A connection may exceed these limits by one chunk. In
- * addition, the connection whose message began first is read to the end of that message. Room for one message is
- * reserved for it, so that connections do not all wait for each other.
+ * limit, every connection is read. Above the first limit, only connections that hold less than an equal share are read.
+ * Above a second limit, only connections that hold next to nothing are read. A connection may exceed these limits by
+ * one chunk. In addition, the connection whose message began first is read to the end of that message. Room for one
+ * message is reserved for it, so that connections do not all wait for each other.
  */
 
 export interface IncompleteMessageBudgetLimits {
-  /** The total in bytes; more than one message. */
+  /** The memory for all incomplete messages, in bytes; more than the longest message. */
   readonly bytesMax: number;
   /** The longest message in bytes. */
   readonly messageBytesMax: number;
 }
 
-/** Connections to stop reading, and connections to read again. */
+/** The connections that the caller must stop reading, and the connections that it must read again. */
 export interface ConnectionReadingChanges<Owner> {
   readonly stop: readonly Owner[];
   readonly resume: readonly Owner[];
 }
 
-/** A connection that holds at most this many bytes is not counted, and always read. */
+/** A connection that holds at most this many bytes is always read, and its bytes are not counted. */
 export const uncountedInputBytesMax = 16 << 10;
 /** How long a message may take to arrive while memory is short, in milliseconds. */
 export const incompleteMessageMsMax = 10_000;
@@ -40,7 +40,7 @@ export class IncompleteMessageBudget<Owner> {
   readonly #holdings = new Map<Owner, Holding>();
   #total = 0;
   #shortSinceMs: number | null = null;
-  /** The connection that is read to the end of its message, and the time from which on it is. */
+  /** The connection that is read to the end of its message, and the time since when; null if there is none. */
   #preferred: { readonly owner: Owner; readonly sinceMs: number } | null = null;
 
   constructor({ bytesMax, messageBytesMax }: IncompleteMessageBudgetLimits) {
@@ -53,14 +53,14 @@ export class IncompleteMessageBudget<Owner> {
     return this.#total;
   }
 
-  /** True while memory is short. Then call `expiredOwners` from time to time. */
+  /** True while memory is short. The caller must then call `expiredOwners` from time to time. */
   get isShort(): boolean {
     return this.#shortSinceMs !== null;
   }
 
   /**
-   * Sets how many bytes a connection holds of an incomplete message; 0 when the connection is gone. `isNext` is true if
-   * this is another message than before.
+   * Sets how many bytes of an incomplete message a connection holds; 0 when the connection is closed. `isNext` is true
+   * if a new message has begun since the previous call.
    */
   setHeldBytes(
     owner: Owner,
@@ -72,7 +72,7 @@ export class IncompleteMessageBudget<Owner> {
     const added = this.#count(owner, before, { bytes, isNext, nowMs });
     const wasShort = this.isShort;
     if (!wasShort && this.#total >= this.#sharedBytes) this.#shortSinceMs = nowMs;
-    // Memory counts as short until the total is clearly below the limit; otherwise single chunks would stop and resume
+    // Memory counts as short until the total is clearly below the limit. Otherwise single chunks would stop and resume
     // all connections each time.
     else if (wasShort && this.#total < this.#sharedBytes * 0.75) this.#shortSinceMs = null;
     if (!wasShort && !this.isShort) return noChanges;
@@ -82,7 +82,10 @@ export class IncompleteMessageBudget<Owner> {
     return this.#decide(concerned, freed, nowMs);
   }
 
-  /** Returns the connections to close: those whose message has been incomplete for too long while memory was short. */
+  /**
+   * Returns the connections that the caller must close: their message was incomplete for too long while memory was
+   * short.
+   */
   expiredOwners(nowMs: number): Owner[] {
     const shortSinceMs = this.#shortSinceMs;
     if (shortSinceMs === null) return [];
@@ -94,7 +97,7 @@ export class IncompleteMessageBudget<Owner> {
     return gone;
   }
 
-  /** Returns the growth in bytes. */
+  /** Counts the bytes that a connection holds. Returns the growth in bytes. */
   #count(
     owner: Owner,
     before: Holding | undefined,

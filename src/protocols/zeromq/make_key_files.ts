@@ -22,8 +22,8 @@ export function newCurveSecretKey(): Uint8Array {
 }
 
 /**
- * Makes both files. With `replaces`, replaces existing files. Otherwise throws if a file exists, even one that another
- * process has just created. Throws CANNOT_CREATE, and then leaves no new file.
+ * Makes both files. If `replaces` is true, replaces existing files; otherwise throws if a file exists, even if another
+ * process has just created it. Throws CANNOT_CREATE, and then leaves no new file.
  */
 export function makeCurveKeyFiles(file: string, { replaces }: { readonly replaces: boolean }): CurveKeyFiles {
   const secretKey = newCurveSecretKey();
@@ -38,8 +38,8 @@ export function makeCurveKeyFiles(file: string, { replaces }: { readonly replace
   let path = file;
   try {
     refuseLinksOfOthers(dirname(file));
-    // Both new files are written before the first old one is replaced, so that no key is lost if writing the second one
-    // fails.
+    // Both new files are written before the first old file is replaced, so that no key is lost if writing the second
+    // file fails.
     for (const piece of pieces) {
       path = piece.path;
       if (isFolder(path)) throw new Error("it is a folder");

@@ -1,4 +1,6 @@
-/** The ROUTER socket: the first frame of each received or sent message is the identity of the peer. RFC 28. */
+/**
+ * The ROUTER socket of ZeroMQ. The first frame of each received or sent message is the identity of the peer. RFC 28.
+ */
 import { BatonError } from "../../base/errors.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { zmtpPropertyBytes, zmtpPropertyNames } from "./zmtp/zmtp_metadata.ts";
@@ -15,7 +17,7 @@ export class RouterSocket extends ZeroMqSocket {
   readonly #frames = new IdentityFrames();
   #nextNumber = Math.floor(Math.random() * 2 ** 32);
 
-  /** Returns the description of the peer with this identity, or null if no such peer is connected. */
+  /** Returns the description of the peer with this identity; null if no such peer is connected. */
   peer(identity: Uint8Array): ZmtpPeerDescription | null {
     return this.#find(identity)?.description ?? null;
   }
@@ -25,13 +27,13 @@ export class RouterSocket extends ZeroMqSocket {
     return [...this.#byKey.values()].map(({ identity }) => identity.slice());
   }
 
-  /** Checks the frames after the identity, because the identity itself is not sent. */
+  /** Checks the frames after the identity, because the identity is not sent. */
   protected override check(frames: readonly Uint8Array[]): void {
     const [identity] = frames;
     if (identity !== undefined && frames.length > 1) {
       return this.checkLimits(frames.length - 1, totalByteLength(frames) - identity.byteLength);
     }
-    const message = "Cannot send a message of less than 2 frames by a ROUTER: the first frame is the peer's identity";
+    const message = "Cannot send fewer than 2 frames through a ROUTER: the first frame is the peer's identity";
     throw new BatonError("BAD_DATA", message);
   }
 
@@ -49,7 +51,7 @@ export class RouterSocket extends ZeroMqSocket {
       const peer = this.#targetOf(frames);
       if (peer === null || (peer.senders.length === 0 && peer.offer(frames.slice(1)))) return;
       const isTaken = await peer.senders.wait(() => {
-        // The identity now belongs to another peer or to no peer, so it is looked up again.
+        // The identity may belong to another peer by now, or to no peer, so it is looked up again.
         if (this.#find(frames[0] as Uint8Array) !== peer) return false;
         return peer.offer(frames.slice(1)) || undefined;
       }, signal);
@@ -64,7 +66,7 @@ export class RouterSocket extends ZeroMqSocket {
   override acceptPeer({ peer, properties, userId }: ZeroMqPeerCandidate): ZmtpError | null {
     const told = zmtpPropertyBytes(properties, zmtpPropertyNames.identity);
     if (told?.[0] === 0) {
-      return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, which RFC 37 keeps for others");
+      return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, as only a ROUTER may choose it");
     }
     const identity = told !== undefined && told.byteLength > 0 ? told : generatedIdentityOf(peer);
     return this.#refusal({ peer, key: identity === null ? "" : keyOf(identity), userId });
@@ -104,7 +106,8 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   /**
-   * Not called while the peer of a `connect` is down: it keeps its identity, and its messages wait (RFC 28).
+   * Forgets a peer. Not called while the peer of a `connect` is down: that peer keeps its identity, and its messages
+   * wait (RFC 28).
    */
   override onPeerRemoved(peer: ZeroMqPeer): void {
     this.#forget(peer);
@@ -115,7 +118,9 @@ export class RouterSocket extends ZeroMqSocket {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 
-  /** Returns why this peer (null for a new one) cannot have the identity `key` now, or null if it can. */
+  /**
+   * Returns the reason why this peer cannot have the identity `key` now; null if it can. `peer` is null for a new peer.
+   */
   #refusal({ peer, key, userId }: {
     readonly peer: ZeroMqPeer | null;
     readonly key: string;
@@ -124,17 +129,18 @@ export class RouterSocket extends ZeroMqSocket {
     const before = this.#byKey.get(key);
     const own = peer !== null && peer.length > 0 ? peer : undefined;
     const unread = this.#unreadPeerNamed(key, peer);
-    // Otherwise messages of one user could appear to come from another user, and responses could go to the wrong user.
+    // Refuses the identity, because messages of one user could otherwise appear to come from another user, and
+    // responses could go to the wrong user.
     for (const other of [before === peer ? undefined : before, own, unread]) {
       if (other === undefined || other.description?.userId === userId) continue;
       return new ZmtpError("IDENTITY_TAKEN", "A peer of another user is known by the same identity");
     }
     if (own === undefined || unread === undefined) return null;
-    const message = "Messages are unread that the peer has sent under another identity, and others of its present one";
+    const message = "Unread messages exist: of this peer under another identity, and of another peer under this one";
     return new ZmtpError("IDENTITY_TAKEN", message);
   }
 
-  /** Returns another, former peer with this identity that has unread messages. */
+  /** Returns another peer that had this identity earlier and has unread messages. */
   #unreadPeerNamed(key: string, peer: ZeroMqPeer | null): ZeroMqPeer | undefined {
     return this.inbound.find((other) => other.key === key && other !== peer);
   }
@@ -157,7 +163,8 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   /**
-   * Returns a zero byte and a number of four bytes, as libzmq does. The first number is random; each is one higher.
+   * Returns a new identity: a zero byte and a number of four bytes, as libzmq does. The first number is random; each
+   * following number is one higher.
    */
   #newIdentity(): Uint8Array {
     const number = this.#nextNumber;
@@ -179,12 +186,12 @@ function keyOf(identity: Uint8Array): string {
 }
 
 /**
- * The identity frames that a ROUTER puts before messages for its program; all messages of a connection share one frame
+ * The identity frames that a ROUTER puts before messages for its program. All messages of a connection share one frame
  * object. A response usually starts with the frame object of its request, by which the peer is found ten times faster
  * than by the bytes. The program may change these frames, so they are verified before use.
  */
 class IdentityFrames {
-  /** The peers by their frames. This is not a weak map, because lookups in one cost several times as much. */
+  /** The peers by their frames. This map is not weak, because a lookup in a weak map takes several times as long. */
   readonly #peers = new Map<Uint8Array, ZeroMqPeer>();
   /** The original bytes of all frames that still exist. */
   readonly #identities = new WeakMap<Uint8Array, Uint8Array>();
@@ -199,7 +206,7 @@ class IdentityFrames {
     return frame;
   }
 
-  /** Makes the frame of this peer invalid. The peer's unread messages keep it. */
+  /** Makes the frame of this peer invalid. Unread messages of the peer still contain the frame. */
   revokeFrame(peer: ZeroMqPeer): void {
     if (peer.frame !== null) this.#peers.delete(peer.frame);
     peer.frame = null;

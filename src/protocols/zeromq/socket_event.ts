@@ -23,11 +23,11 @@ export type ZeroMqSocketEvent =
     readonly address: string;
     readonly reason: Error;
   }
-  /** No connection could be made; the next attempt follows after `retryMs`. */
+  /** The connection could not be made; the next attempt follows after `retryMs`. */
   | { readonly kind: "connectFailed"; readonly endpoint: string; readonly reason: Error; readonly retryMs: number }
   /**
-   * A connection was closed because there were more than `connectionsMax`: the oldest one in its handshake, or
-   * otherwise the new one.
+   * A connection was closed because there were more than `connectionsMax`. It is the oldest connection in its
+   * handshake; if there is none, the new connection.
    */
   | { readonly kind: "connectionRefused"; readonly endpoint: string; readonly address: string };
 
@@ -40,13 +40,13 @@ export interface ZeroMqSocketCounters {
   /** Messages dropped because their peer was not connected. */
   unroutable: number;
   /**
-   * Accepted messages that were dropped or may be lost, because their peer left or the socket was closed before they
-   * were sent.
+   * Accepted messages that were dropped or may be lost: before they were sent, their peer left or the socket was
+   * closed.
    */
   dropped: number;
   handshakesFailed: number;
   connectionsRefused: number;
-  /** Connections that were closed because memory was short and their message was incomplete for too long. */
+  /** Connections that were closed because memory was short and their message stayed incomplete for too long. */
   incompleteClosed: number;
   reconnects: number;
 }
@@ -64,7 +64,7 @@ export function newZeroMqSocketCounters(): ZeroMqSocketCounters {
   };
 }
 
-/** Current resources of the accepted connections of a socket. */
+/** The current resources of a socket's accepted connections. */
 export interface ZeroMqSocketLoad {
   readonly connections: number;
   readonly inputBytes: number;

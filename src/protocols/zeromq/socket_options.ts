@@ -11,38 +11,47 @@ import { zmtpIdentityBytesMax } from "./zmtp/socket_type.ts";
 import type { ZeroMqSocketEvent } from "./socket_event.ts";
 
 export interface ZeroMqSocketOptions {
-  /** The identity of this socket at a ROUTER: 1 to 255 bytes, the first not zero; text is encoded as UTF-8. */
+  /**
+   * The identity of this socket at a ROUTER. It has 1 to 255 bytes, and the first is not zero; text is encoded as
+   * UTF-8.
+   */
   readonly identity?: Uint8Array | string;
-  /** How many messages may wait to be sent to one peer. */
+  /** The most messages that may wait to be sent to one peer. */
   readonly sendHighWater?: number;
-  /** How many messages of one peer may wait for the program. At this number, reading from the peer stops. */
+  /**
+   * The most messages of one peer that may wait for the program. At this number, this side stops reading from the peer.
+   */
   readonly receiveHighWater?: number;
   /**
-   * The same limits in bytes, in which each frame counts 128 bytes more. A message is accepted while fewer bytes wait.
+   * The same two limits in bytes; each frame counts 128 bytes more than its content. A message is accepted while fewer
+   * bytes than the limit wait.
    */
   readonly sendHighWaterBytes?: number;
   readonly receiveHighWaterBytes?: number;
   /** Limits for one message or command of a peer. */
   readonly limits?: Partial<ZmtpLimits>;
-  /** The time limit for a connection attempt, and again for its handshake, in milliseconds. */
+  /** The time limit for a connection attempt, in milliseconds. The handshake after it has the same limit. */
   readonly handshakeMsMax?: number;
-  /** Sends a PING every `everyMs` milliseconds (0: never), and ends the connection after `timeoutMs` of silence. */
+  /** How often to send a PING, in milliseconds (0: never). The connection ends after `timeoutMs` of silence. */
   readonly heartbeat?: { readonly everyMs: number; readonly timeoutMs: number };
   /** The bounds of the random delay before reconnecting: `minMs` of the first delay, `maxMs` of every delay. */
   readonly reconnect?: { readonly minMs: number; readonly maxMs: number };
-  /** The result of curveClientMechanism or curveServerMechanism; no security if omitted. */
+  /**
+   * The security mechanism: the result of curveClientMechanism or curveServerMechanism. By default there is no
+   * security.
+   */
   readonly security?: SecurityMechanismFactory;
   /**
-   * The most connections of all bound endpoints together: in their handshake, open, or closed with unread messages. A
-   * further connection closes the oldest one in its handshake; without one, it is itself closed.
+   * The most connections of all bound endpoints together: in their handshake, open, or closed with unread messages. One
+   * more connection closes the oldest connection in its handshake; if there is none, the new connection is closed.
    */
   readonly connectionsMax?: number;
   /**
    * The memory in bytes for incomplete messages of all accepted connections; by default, room for four messages. When
-   * it is short, the connections that hold most are not read.
+   * memory is short, the connections that hold the most are not read.
    */
   readonly inputBytesMax?: number;
-  /** Called with events of connections. Its errors are not caught. */
+  /** Called with events of connections. If the function throws, the error is not caught. */
   readonly onEvent?: (event: ZeroMqSocketEvent) => void;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -59,7 +68,7 @@ export interface ResolvedZeroMqSocketOptions
 
 export const socketConnectionsMaxDefault = 4096;
 
-/** Throws USAGE. */
+/** Returns the options with their defaults. Throws USAGE. */
 export function resolveZeroMqSocketOptions(options: ZeroMqSocketOptions): ResolvedZeroMqSocketOptions {
   const limits = { ...zmtpLimitsDefault, ...options.limits };
   const resolved: ResolvedZeroMqSocketOptions = {
@@ -86,7 +95,7 @@ export function resolveZeroMqSocketOptions(options: ZeroMqSocketOptions): Resolv
   return resolved;
 }
 
-/** Checks the numbers. Refuses NaN too, which would be no limit, because every comparison with it is false. */
+/** Checks the numbers. Refuses NaN, too: it would be no limit, because every comparison with NaN is false. */
 function checkNumbers(options: ResolvedZeroMqSocketOptions): void {
   const { limits, heartbeat, reconnect } = options;
   const least: readonly [name: string, value: number, least: number][] = [
@@ -108,7 +117,7 @@ function checkNumbers(options: ResolvedZeroMqSocketOptions): void {
   for (const [name, value, min] of least) {
     if (value >= min) continue;
     const why = name === "reconnect.maxMs" ? ", as reconnect.minMs" : "";
-    throw new BatonError("USAGE", `Cannot use ${value} as ${name}: it is ${min} or more${why}`);
+    throw new BatonError("USAGE", `Cannot use ${value} as ${name}: it must be ${min} or more${why}`);
   }
 }
 
@@ -119,7 +128,7 @@ function identityOf(identity: Uint8Array | string): Uint8Array {
     throw new BatonError("USAGE", message);
   }
   if (bytes[0] === 0) {
-    throw new BatonError("USAGE", "An identity cannot begin with a zero byte: those are given out by ROUTER sockets");
+    throw new BatonError("USAGE", "An identity cannot begin with a zero byte: ROUTER sockets generate such identities");
   }
   return bytes;
 }

@@ -1,8 +1,10 @@
-/** A queue of callers that wait for room or for messages, served in order. A caller's signal ends its wait. */
+/**
+ * A queue of callers that wait for room or for messages, served in order. Each caller can end its wait with a signal.
+ */
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 
 interface Waiter {
-  /** Tries to serve the caller. Returns false if it must wait longer. */
+  /** Tries to serve the caller. Returns false if the caller must wait longer. */
   readonly attempt: () => boolean;
   readonly reject: (reason: unknown) => void;
 }

@@ -34,14 +34,14 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
   /** Accepted connections in their handshake, the oldest first. */
   readonly #inHandshake = new Set<ZeroMqLink>();
   readonly #input: IncompleteMessageBudget<ZeroMqLink>;
-  /** The latest decision for each connection, until it is applied. */
+  /** The latest decision for each connection, until the decision is applied. */
   readonly #pendingDecisions = new Map<ZeroMqLink, "stop" | "resume">();
   #isDeciding = false;
   /** Cancels the timer that looks for slow messages while memory is short. */
   #cancelExpiryCheck: (() => void) | null = null;
   readonly #peers = new Set<ZeroMqPeer>();
   #isClosing = false;
-  /** Resolves the wait of `close` for the next change. */
+  /** Ends the wait of `close` for the next change. */
   #onChange: (() => void) | null = null;
 
   constructor(host: ZeroMqPeersHost) {
@@ -77,7 +77,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     return binding.endpoint;
   }
 
-  /** Connects to an endpoint, and again after each loss. Throws USAGE. */
+  /** Connects to an endpoint, and connects again after each loss. Throws USAGE. */
   connect(endpoint: string): void {
     const address = parseConnectEndpoint(endpoint);
     const name = formatZeroMqEndpoint(address);
@@ -90,14 +90,14 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
 
   /** Ends one peer's connection, because another peer has taken over its identity. */
   evict(peer: ZeroMqPeer): void {
-    const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
+    const reason = new ZmtpError("REPLACED", "Another connection has taken over the same identity");
     for (const link of [...this.#connections]) {
       if (link.peer === peer) link.end(reason);
     }
   }
 
   /**
-   * Waits up to `lingerMs` for messages to be sent, and then closes all connections, which takes a limited time too.
+   * Waits up to `lingerMs` until messages are sent, and then closes all connections, which also takes a limited time.
    */
   async close(lingerMs: number): Promise<void> {
     this.#isClosing = true;
@@ -186,8 +186,8 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
   }
 
   /**
-   * Applies decisions to connections. Reading again may cause further decisions, so only the latest one for a
-   * connection counts.
+   * Applies decisions to connections. Reading from a connection again may cause new decisions, so only the latest
+   * decision for a connection counts.
    */
   #applyInputChanges({ stop, resume }: ConnectionReadingChanges<ZeroMqLink>): void {
     for (const link of stop) this.#pendingDecisions.set(link, "stop");
@@ -208,7 +208,10 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
         this.#closeExpired());}
   }
 
-  /** Closes the connections whose messages take too long, except those that wait for this program to take messages. */
+  /**
+   * Closes the connections whose messages take too long to arrive. A connection that waits until this program takes
+   * messages is not closed.
+   */
   #closeExpired(): void {
     this.#cancelExpiryCheck = null;
     const { clock, limits } = this.host.options;
@@ -226,8 +229,8 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
   }
 
   /**
-   * Frees the place of a closed connection when all its messages were taken. Otherwise peers that connect, send and
-   * leave could fill the memory of a slow program.
+   * Frees the place of a closed connection when all its messages were taken. Without this rule, peers that connect,
+   * send and leave could fill the memory of a slow program.
    */
   #releaseSlot(peer: ZeroMqPeer | null): void {
     if (peer === null || peer.length === 0) {
@@ -263,13 +266,14 @@ class Binding {
     const { address } = this.#listener;
     if (address.kind === "unix") {
       try {
-        // Closing a Unix listener removes the file at its path, even if another process has replaced it. That file must
-        // stay, so this listener, which no client can reach now, stays open until the process ends.
+        // Closing a Unix listener removes the file at its path, even if another process has replaced it. The other
+        // process's file must stay. This listener, which no client can reach now, therefore stays open until the
+        // process ends.
         const found = socketFileOf(address);
         if (found !== null && !isSameFile(found, this.#file)) return;
         rmSync(address.path, { force: true });
       } catch {
-        // This user can no longer remove the file. It stays, and no process listens there.
+        // This user can no longer remove the file. The file stays, and no process listens there.
       }
     }
     await this.#listener.close();
@@ -305,7 +309,7 @@ function socketFileOf(address: Address): BigIntStats | null {
   return address.kind === "unix" ? statSocketFile(address.path) : null;
 }
 
-/** A connection that ends within this many milliseconds counts as a failure, so that the delays keep growing. */
+/** A connection that lasts shorter than this, in milliseconds, counts as a failure, so that the delays keep growing. */
 const stableMsMin = 1000;
 
 /** Keeps one endpoint connected: dials again after each loss, with random delays, until it is stopped. */
@@ -368,7 +372,7 @@ class Dialer implements DialedZeroMqPeer {
     }
   }
 
-  /** Returns the delay in milliseconds. */
+  /** Starts the timer of the next attempt. Returns its delay in milliseconds. */
   #scheduleAttempt(): number {
     const stop = this.#stop;
     if (stop === null) return 0;

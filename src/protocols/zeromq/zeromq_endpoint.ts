@@ -9,7 +9,7 @@ export const ipcPathBytesMax = 107;
 export function parseConnectEndpoint(endpoint: string, written = endpoint): Address {
   const address = parseAnyEndpoint(endpoint, written);
   if (address.kind === "tcp" && (address.port === 0 || address.host === "*")) {
-    throw usageError(written, "to connect, it takes a host and a port, as in tcp://db1:5555");
+    throw usageError(written, "to connect, an endpoint needs a host and a port, as in tcp://db1:5555");
   }
   return address;
 }
@@ -31,7 +31,7 @@ function parseAnyEndpoint(endpoint: string, written = endpoint): Address {
   if (endpoint.startsWith("ipc://")) return parseIpc(endpoint);
   const { host = "", port = null } = endpoint.startsWith("tcp://") ? splitHostPort(endpoint.slice(6)) ?? {} : {};
   if (port === null) {
-    throw usageError(written, "it is neither tcp://host:port nor ipc:///path (an IPv6 address stands in brackets)");
+    throw usageError(written, "it is neither tcp://host:port nor ipc:///path (write an IPv6 address in brackets)");
   }
   if (port > 65_535) throw usageError(written, `${port} is not a port`);
   return { kind: "tcp", host, port };
@@ -40,7 +40,7 @@ function parseAnyEndpoint(endpoint: string, written = endpoint): Address {
 function parseIpc(endpoint: string): Address {
   const path = endpoint.slice("ipc://".length);
   if (!path.startsWith("/") || path.includes("\0")) {
-    throw usageError(endpoint, "after ipc:// stands the absolute path of a socket, as in ipc:///run/baton/pubsub.sock");
+    throw usageError(endpoint, "ipc:// needs the absolute path of a socket, as in ipc:///run/baton/pubsub.sock");
   }
   const { length } = new TextEncoder().encode(path);
   if (length > ipcPathBytesMax) {

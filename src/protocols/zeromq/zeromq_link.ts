@@ -21,75 +21,79 @@ export interface ZeroMqPeerCandidate {
   readonly userId: string;
 }
 
-/** Lists what links and connections need from their socket. */
+/** The methods that links and connections call on their socket. */
 export interface ZeroMqPeersHost {
   readonly type: ZeroMqSocketType;
   readonly options: ResolvedZeroMqSocketOptions;
   readonly counters: ZeroMqSocketCounters;
-  /** Returns null to accept a peer, or the reason to refuse it. */
+  /** Decides whether to accept a peer. Returns null to accept the peer, or the reason to refuse it. */
   acceptPeer(candidate: ZeroMqPeerCandidate): ZmtpError | null;
-  /** A peer exists from now on: by `connect`, even if it is not connected yet, or by an accepted connection. */
+  /**
+   * Called when a peer begins to exist: after `connect`, even if the peer is not connected yet, or with an accepted
+   * connection.
+   */
   onPeerAdded(peer: ZeroMqPeer): void;
   /**
-   * The peer's handshake is complete. Returns a frame to put before each of the peer's messages, or null. Throws
-   * ZmtpError to refuse the peer.
+   * Called when the peer's handshake is complete. Returns a frame to put before each of the peer's messages, or null.
+   * Throws ZmtpError to refuse the peer.
    */
   onPeerReady(peer: ZeroMqPeer, description: ZmtpPeerDescription): Uint8Array | null;
-  /** The peer will not come back. Its received messages can still be taken. */
+  /** Called when the peer will not come back. The program can still take its received messages. */
   onPeerRemoved(peer: ZeroMqPeer): void;
-  /** A message has arrived in the peer's empty inbox. */
+  /** Called when a message has arrived and the peer's inbox was empty. */
   onFirstMessage(peer: ZeroMqPeer): void;
-  /** All messages that arrived together were passed on. */
+  /** Called when all messages that arrived together were passed on. */
   onBatchEnd(): void;
-  /** The peer may have room for more messages. */
+  /** Called when the peer may have room for more messages. */
   onRoom(peer: ZeroMqPeer): void;
 }
 
-/** Lists what links need from their owner. */
+/** The methods that links call on their owner. */
 export interface ZeroMqLinkOwner {
   readonly host: ZeroMqPeersHost;
-  /** A link was created, and is being connected. */
+  /** Called when a link was created and is being connected. */
   onDial(link: ZeroMqLink): void;
-  /** A waiting message was sent, or will never be sent. */
+  /** Called when a waiting message was sent, or will never be sent. */
   onSettled(): void;
-  /** A peer has connected to a bound endpoint. */
+  /** Called when a peer has connected to a bound endpoint. */
   add(peer: ZeroMqPeer): void;
-  /** An accepted peer has left and will not come back. */
+  /** Called when an accepted peer has left and will not come back. */
   remove(peer: ZeroMqPeer): void;
   /**
-   * Reports after each chunk how many bytes an accepted connection holds of an incomplete message. `isNext` is true if
-   * this is another message than before.
+   * Called after each chunk with the number of bytes of an incomplete message that an accepted connection holds.
+   * `isNext` is true if a new message has begun since the previous call.
    */
   onHeldBytes(link: ZeroMqLink, bytes: number, isNext: boolean): void;
-  /** The handshake of an accepted connection is complete, or has failed. */
+  /** Called when the handshake of an accepted connection is complete or has failed. */
   onHandshakeEnd(link: ZeroMqLink): void;
-  /** The connection is closed. Called once. */
+  /** Called once when the connection is closed. */
   onClosed(link: ZeroMqLink): void;
 }
 
 export interface ZeroMqLinkOptions {
   readonly endpoint: string;
-  /** Null for accepted connections. */
+  /** The peer of a `connect`; null for an accepted connection. */
   readonly dialed: DialedZeroMqPeer | null;
 }
 
-/** The peer of a `connect`. */
+/** The peer of a `connect`, as its links see it. */
 export interface DialedZeroMqPeer {
   readonly peer: ZeroMqPeer;
-  /** The link's connection was lost. `wasReady` tells whether its handshake had succeeded. */
+  /** Called when the link's connection was lost. `wasReady` is true if its handshake had succeeded. */
   handleLoss(wasReady: boolean): void;
 }
 
-/** When this many bytes wait for the end of the event-loop turn, they are written immediately. */
+/** The number of bytes that may wait for the end of the event-loop turn. If more wait, they are written immediately. */
 const corkBytesMax = 32 << 10;
 /**
- * While this many bytes have not left the process, further messages wait unencoded, so that they are not lost with the
+ * While this many bytes have not left the process, further messages wait in the queue. They are then not lost with the
  * connection.
  */
 const congestedBytes = 256 << 10;
 /**
  * The number of microtasks without a send after which waiting bytes are written. A program that sends after an `await`
- * needs up to three. If each message gets one response, waiting has no use and costs a tenth of the round trip.
+ * needs up to three microtasks. If each message gets one response, waiting has no advantage and costs a tenth of the
+ * round trip.
  */
 const idleTurns = { ofMany: 6, ofOne: 1 };
 /** How long sending the last bytes of a connection may take, in milliseconds. */
@@ -106,23 +110,24 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
   #connection: Connection | null = null;
   #stopDeadline: (() => void) | null = null;
   #wasReady = false;
-  /** Whether this side ends the connection, so that the end is not reported. */
+  /** True if this side ends the connection. The end is then not reported as a loss. */
   #isLeaving = false;
   #over = false;
   #closed = false;
   /** Bytes that were received but not read yet. */
   #unread: Uint8Array | null = null;
-  /** Whether reading is stopped because the peer's inbox is full. */
+  /** True if reading is stopped because the peer's inbox is full. */
   #isFull = false;
-  /** Whether reading is stopped because memory for incomplete messages is short. */
+  /** True if reading is stopped because memory for incomplete messages is short. */
   #isStopped = false;
-  /** Whether the current chunk has completed a message. */
+  /** True if the current chunk has completed a message. */
   #hasCompleted = false;
   #isCorked = false;
   #corkedBytes = 0;
   #idleTurns = 0;
   /**
-   * The messages sent since bytes were last received; `#sendsMany` tells whether there were several the time before.
+   * The number of messages sent since bytes were last received. `#sendsMany` is true if the previous such number was
+   * above one.
    */
   #sentSinceHeard = 0;
   #sendsMany = false;
@@ -179,14 +184,15 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     const fail = () => {
       this.#fail(new ZmtpError("SILENT", `The peer did not complete the handshake within ${handshakeMsMax} ms`));
     };
-    // A second timer of 0 ms lets a process that was suspended read bytes that arrived meanwhile.
+    // Before the handshake fails, a second timer of 0 ms lets a process that was suspended read the bytes that have
+    // arrived.
     this.#stopDeadline = clock.startTimer(handshakeMsMax, () => this.#stopDeadline = clock.startTimer(0, fail));
     this.flush();
   }
 
   /**
-   * Sends a message; call it only if `hasRoomToSend`. `bytes` is the memory that the message uses. The frames must not
-   * be changed afterwards.
+   * Sends a message. The caller must check `hasRoomToSend` first. `bytes` is the memory that the message uses. The
+   * frames must not be changed afterwards.
    */
   send(frames: readonly Uint8Array[], bytes: number): void {
     this.#zmtp.send(frames);
@@ -214,7 +220,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#readUnread();
   }
 
-  /** Reads nothing until `resumeReading`. */
+  /** Stops reading until `resumeReading` is called. */
   stopReading(): void {
     this.#isStopped = true;
     if (!this.#over) this.#pause();
@@ -225,7 +231,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#readUnread();
   }
 
-  /** Ends the connection on this side's request: in an orderly way, or immediately. */
+  /** Ends the connection because this side wants to: in an orderly way, or immediately. */
   leave(how: "end" | "destroy"): void {
     this.#isLeaving = true;
     this[how]();
@@ -256,7 +262,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#heartbeat.noteReceived();
     this.#sendsMany = this.#sentSinceHeard > 1;
     this.#sentSinceHeard = 0;
-    if (this.#unread !== null) return this.#keepUnread(chunk); // bytes that were on their way when reading was stopped
+    if (this.#unread !== null) return this.#keepUnread(chunk); // these bytes were on their way when reading was stopped
     const rest = this.#read(chunk);
     if (rest !== null) this.#keepUnread(rest);
   }
@@ -323,7 +329,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     return this.#zmtp.output.pendingBytes + (this.#connection?.bufferedBytes ?? 0);
   }
 
-  /** Reads a chunk. Returns a view of the bytes to read later, or null. */
+  /** Reads a chunk. Returns a view of the bytes that must be read later; null if all bytes were read. */
   #read(chunk: Uint8Array): Uint8Array | null {
     let at = 0;
     let failure: Error | null = null;
@@ -351,7 +357,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#connection?.pause();
   }
 
-  /** Appends a copy of the bytes, which belong to the caller, to the unread ones. */
+  /** Appends a copy of the bytes, which belong to the caller, to the unread bytes. */
   #keepUnread(bytes: Uint8Array): void {
     const before = this.#unread;
     const keptBytes = before?.byteLength ?? 0;
@@ -364,7 +370,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     if (this.#over || !this.#mayRead) return;
     const unread = this.#unread;
     this.#unread = null;
-    // A view of the rest is enough here, because these bytes belong to this side.
+    // A view of the rest is enough, because these bytes belong to this side.
     if (unread !== null) this.#unread = this.#read(unread);
     if (this.#over || !this.#mayRead) return;
     this.#heartbeat.ignoresSilence = false;
@@ -372,8 +378,8 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   /**
-   * Delays writing to the end of this event-loop turn. A single microtask would be too early, because a program that
-   * sends, awaits and sends again would pay for a write each time.
+   * Delays writing to the end of this event-loop turn. Waiting for a single microtask would be too short: a program
+   * that sends, awaits and sends again would need one write for each message.
    */
   #cork(): void {
     if (this.#zmtp.output.pendingBytes >= corkBytesMax) return this.flush();

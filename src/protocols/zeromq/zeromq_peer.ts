@@ -9,10 +9,10 @@ import type { ZmtpPeerDescription } from "./zmtp/zmtp_peer.ts";
 import type { ResolvedZeroMqSocketOptions } from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
 
-/** The approximate number of messages of one peer that are read before timers and other connections get their turn. */
+/** The approximate number of messages of one peer that are read before timers and other connections can continue. */
 const messagesPerTurn = 1000;
 
-/** Lists what a peer needs from its connection. */
+/** The methods that a peer calls on its connection. */
 export interface ZeroMqPeerLink {
   readonly hasRoomToSend: boolean;
   /** The number and the bytes of messages that may not have left this process. */
@@ -27,13 +27,16 @@ export class ZeroMqPeer {
   /** The peer's identity at a ROUTER, as bytes and as the key of a map; empty before the handshake. */
   identity: Uint8Array = new Uint8Array(0);
   key = "";
-  /** The frame with its identity that the ROUTER puts before its messages; null while it has no identity. */
+  /**
+   * The frame with the peer's identity that the ROUTER puts before the peer's messages; null while the peer has no
+   * identity.
+   */
   frame: Uint8Array | null = null;
   connections = 0;
   description: ZmtpPeerDescription | null = null;
   /** Callers that wait for room to send to this peer. */
   readonly senders = new WaitQueue();
-  /** Called whenever no received message is left. */
+  /** Called whenever the program has taken the last received message. */
   onAllRead: (() => void) | null = null;
   readonly #options: ResolvedZeroMqSocketOptions;
   #link: ZeroMqPeerLink | null = null;
@@ -42,7 +45,7 @@ export class ZeroMqPeer {
   #inbox = new FifoQueue<Uint8Array[]>();
   #inboxBytes = 0;
   #isHeldBack = false;
-  /** The number of messages taken since other connections got their turn. */
+  /** The number of messages taken since other connections could last continue. */
   #takenInTurn = 0;
   #isFeeding = false;
 
@@ -50,7 +53,7 @@ export class ZeroMqPeer {
     this.#options = options;
   }
 
-  /** The connection, from its handshake on; null while there is none. */
+  /** The connection, from its handshake on; null while there is no connection. */
   get link(): ZeroMqPeerLink | null {
     return this.#link;
   }
@@ -60,12 +63,12 @@ export class ZeroMqPeer {
     return this.#outbox.length + (this.#link?.inFlight ?? 0);
   }
 
-  /** The number of received messages that were not taken. */
+  /** The number of received messages that the program has not taken. */
   get length(): number {
     return this.#inbox.length;
   }
 
-  /** Whether reading from the peer waits until the program has taken more messages. */
+  /** True if reading from the peer waits until the program has taken more messages. */
   get isHeldBack(): boolean {
     return this.#isHeldBack;
   }
@@ -88,13 +91,13 @@ export class ZeroMqPeer {
     return lost;
   }
 
-  /** Accepts a message, or returns false if there is no room. */
+  /** Accepts a message to send. Returns false if there is no room. */
   offer(frames: readonly Uint8Array[]): boolean {
     const link = this.#link;
-    // Counts the frames as they are sent, without a ROUTER's identity frame and with an envelope.
+    // Counts the frames as they are sent: without a ROUTER's identity frame, and with an envelope.
     const bytes = countMessageMemoryBytes(frames);
     if (this.#isFull()) {
-      // Makes room by sending messages that only wait for the end of the event-loop turn.
+      // Makes room by writing messages that only wait for the end of the event-loop turn.
       link?.flush();
       if (this.#isFull()) return false;
     }
@@ -106,7 +109,7 @@ export class ZeroMqPeer {
     return true;
   }
 
-  /** Passes waiting messages to the connection, as many as it accepts. */
+  /** Passes as many waiting messages to the connection as it accepts. */
   sendQueued(): void {
     const link = this.#link;
     // A link that writes immediately calls this method again; without this check, the recursion could be as deep as the
@@ -131,7 +134,7 @@ export class ZeroMqPeer {
     return this.#outbox.drain().length;
   }
 
-  /** Adds a message that has arrived. Returns false to stop receiving. */
+  /** Adds a message that has arrived. Returns false if this side must stop receiving. */
   receive(frames: Uint8Array[]): boolean {
     this.#inbox.push(frames);
     this.#inboxBytes += countMessageMemoryBytes(frames);
@@ -140,7 +143,7 @@ export class ZeroMqPeer {
     return false;
   }
 
-  /** Takes the oldest message. Resumes reading when half of the inbox is free. */
+  /** Removes and returns the oldest message. Resumes reading when half of the inbox is free. */
   shift(): Uint8Array[] | undefined {
     const frames = this.#inbox.shift();
     if (frames === undefined) return undefined;
@@ -157,9 +160,7 @@ export class ZeroMqPeer {
     return frames;
   }
 
-  /**
-   * Takes over the unread messages of an earlier connection of the same peer. Call it only while this inbox is empty.
-   */
+  /** Takes over the unread messages of an earlier connection of the same peer. The inbox must be empty. */
   inherit(before: ZeroMqPeer): void {
     this.#inbox = before.#inbox;
     this.#inboxBytes = before.#inboxBytes;
@@ -178,7 +179,7 @@ export class ZeroMqPeer {
 
   /**
    * Resumes reading soon, after the loop in which the program takes messages. After many messages, lets other
-   * connections have their turn first.
+   * connections continue first.
    */
   #resume(): void {
     const resume = () => this.#link?.resume();

@@ -1,6 +1,6 @@
 /**
- * The common part of all ZeroMQ sockets: endpoints, waiting, closing. Socket types differ in which peer gets a message,
- * and in whether messages start with an identity.
+ * The common part of all ZeroMQ sockets: endpoints, waiting, closing. Socket types differ in two points: which peer
+ * gets a message, and whether messages start with an identity.
  */
 import { BatonError } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
@@ -20,7 +20,7 @@ import {
 import { WaitQueue } from "./wait_queue.ts";
 
 export interface ZeroMqSocketWaitOptions {
-  /** Ends the wait; the promise rejects with the signal's reason. */
+  /** Ends the wait when it aborts; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -104,7 +104,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 
   /**
-   * Returns the messages that have arrived, oldest first, without waiting: at most `max`. Throws ZMTP_STATE like
+   * Returns the messages that have arrived, the oldest first and at most `max`, without waiting. Throws ZMTP_STATE like
    * `receive`.
    */
   receiveReady(max = Infinity): Uint8Array[][] {
@@ -140,7 +140,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
 
   /**
    * Closes the socket. Waiting callers get ZMTP_STATE, and received messages are dropped. Waits up to `lingerMs` (1000
-   * by default) until messages have been sent, and at most one second more. Never rejects.
+   * by default) until messages have been sent, plus at most one second. Never rejects.
    */
   close({ lingerMs = lingerMsDefault }: { readonly lingerMs?: number } = {}): Promise<void> {
     if (this.#closing !== null) return this.#closing;
@@ -157,7 +157,8 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 
   /**
-   * Throws BAD_DATA if a peer with the same limits would refuse the message, ZMTP_STATE if sending is not allowed now.
+   * Throws BAD_DATA if a peer with the same limits would refuse the message, or ZMTP_STATE if sending is not allowed
+   * now.
    */
   protected check(frames: readonly Uint8Array[]): void {
     this.checkLimits(frames.length, totalByteLength(frames));
@@ -175,7 +176,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
 
   /** Gives a message to a peer. Returns false if there is no room or no peer. */
   protected abstract offer(frames: readonly Uint8Array[]): boolean;
-  /** Waits behind earlier callers until `offer` succeeds. */
+  /** Waits behind earlier callers until `offer` succeeds. Rejects with the signal's reason. */
   protected abstract waitToOffer(frames: readonly Uint8Array[], signal?: AbortSignal): Promise<void>;
   /** Ends the waits of all senders, because the socket is closed. */
   protected abstract failSenders(reason: unknown): void;

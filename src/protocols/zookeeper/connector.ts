@@ -1,6 +1,6 @@
 /**
- * Connects to one of several servers: `tryEachServer` tries each server once (a round), `open` repeats rounds until a
- * session is open.
+ * Connects to one of several ZooKeeper servers. `tryEachServer` tries each server one time (a round); `open` repeats
+ * rounds until a session is open.
  */
 import { BatonError } from "../../base/errors.ts";
 import { type Address, currentTlsOptions, formatAddress } from "../../base/sockets/connection.ts";
@@ -25,7 +25,8 @@ import { formatDuration } from "../../base/support/duration.ts";
 export interface ConnectRoundOptions {
   readonly attemptMs: number;
   /**
-   * A longer limit for the only server, once it has accepted the connection; `attemptMs` by default.
+   * If there is only one server: a longer limit, in milliseconds, once the server has accepted the connection. By
+   * default `attemptMs`.
    */
   readonly soleAttemptMs?: number;
   readonly staggerMs: number;
@@ -35,11 +36,12 @@ export interface ConnectRoundOptions {
   readonly report?: ServerConnectReport;
 }
 
-/** The result of a round. After `refused`, a further attempt would fail in the same way. */
+/** The result of a round. After `refused`, another attempt would fail in the same way. */
 export type ConnectRoundOutcome =
   | { readonly kind: "accepted"; readonly established: EstablishedConnection }
   /**
-   * `isReplaced`: the server opened a new session instead, and the old one may still exist.
+   * The session has ended. `isReplaced` is true if the server opened a new session instead; the old session may then
+   * still exist.
    */
   | { readonly kind: "expired"; readonly isReplaced: boolean }
   | { readonly kind: "refused"; readonly error: BatonError }
@@ -47,16 +49,16 @@ export type ConnectRoundOutcome =
 
 export interface NewSessionOptions {
   readonly timeoutMs: number;
-  /** The session to resume, instead of a new one. */
+  /** The session to resume; undefined to open a new session. */
   readonly identity?: SessionIdentity | undefined;
   readonly connectTimeoutMs: number;
-  /** How often to try all servers again. By default, until the connect timeout. */
+  /** The number of rounds after the first one. By default, rounds are repeated until the connect timeout. */
   readonly retries?: number | undefined;
   /** The pause between rounds, in milliseconds. By default, an exponential back-off with jitter. */
   readonly delayMs?: number | undefined;
-  /** Advice for the user if no server responds, at the end of the error message. */
+  /** Advice for the user at the end of the error message, if no server responds. */
   readonly unreachableHint?: string | undefined;
-  /** Collects what each attempt waits for, and why it has failed. */
+  /** The object that collects, for each attempt, what it waits for and why it has failed. */
   readonly report?: ServerConnectReport;
   /** Cancels connecting. Has no effect on an open session. */
   readonly signal?: AbortSignal | undefined;
@@ -66,7 +68,7 @@ export class ZooKeeperConnector {
   readonly #hosts: ZooKeeperHosts;
   readonly #options: EstablishOptions;
   readonly #clock: Clock;
-  /** The ports that `#protocolFault` has already probed. */
+  /** The ports that `#protocolFault` has already tried. */
   readonly #asked = new Set<string>();
 
   constructor(hosts: ZooKeeperHosts, options: EstablishOptions) {
@@ -98,7 +100,8 @@ export class ZooKeeperConnector {
       },
     }, { clock: this.#clock, staggerMs, signal });
     if (outcome !== null) return outcome;
-    // A single server with a bad certificate is skipped. If all servers have permanent faults, waiting does not help.
+    // Continues if only some servers have permanent faults, such as a bad certificate. If all servers have permanent
+    // faults, waiting does not help.
     if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
     const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
     return { kind: "refused", error: new PermanentFaultsError(faults, text) };
@@ -138,7 +141,7 @@ export class ZooKeeperConnector {
         if (wanted.identity === null || wanted.identity.id === established.accepted.identity.id) {
           return { kind: "accepted", established };
         }
-        established.stream.destroy(); // the new session expires soon
+        established.stream.destroy(); // the server lets the new session expire soon
         return { kind: "expired", isReplaced: true };
       }
       if (wanted.identity !== null) return { kind: "expired", isReplaced: false };
@@ -155,8 +158,8 @@ export class ZooKeeperConnector {
   }
 
   /**
-   * Finds out why a port closed a connection without a response: connects with TLS if the attempt had none, and without
-   * TLS otherwise. Probes each port once, because the answer rarely changes.
+   * Finds out why a port closed a connection without a response. Connects again: with TLS if the attempt used none, and
+   * without TLS otherwise. Does this for each port only one time, because the answer rarely changes.
    */
   async #protocolFault(
     { address, name }: ZooKeeperServerEndpoint,
@@ -177,8 +180,8 @@ export class ZooKeeperConnector {
   }
 
   /**
-   * Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, the signal's reason, or LOCK_LOST if the
-   * session to resume has ended.
+   * Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED or the signal's reason. Rejects with
+   * LOCK_LOST if the session to resume has ended.
    */
   async open(options: NewSessionOptions): Promise<EstablishedConnection> {
     const {
@@ -192,7 +195,7 @@ export class ZooKeeperConnector {
     } = options;
     const { identity = null } = options;
     const startMs = this.#clock.now();
-    const tooLate = new Error("the connect timeout is over");
+    const tooLate = new Error("the connect timeout has passed");
     using deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
     let attemptMs = Math.min(connectTimeoutMs, Math.max(1000, timeoutMs / 3));
     let soleAttemptMs = Math.max(attemptMs, Math.min(2 * timeoutMs, connectTimeoutMs * 2 / 3));
@@ -202,7 +205,7 @@ export class ZooKeeperConnector {
         const round = { attemptMs, soleAttemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
         const { slowHandshakes } = report;
         const outcome = await this.tryEachServer(wanted, round);
-        // Gives slow servers more time, because opening a session is a write and waits for the server's disk.
+        // Gives slow servers more time: opening a session is a write, which waits for the server's disk.
         if (report.slowHandshakes > slowHandshakes) {
           attemptMs = Math.min(2 * attemptMs, connectTimeoutMs, attemptMsMax);
           soleAttemptMs = Math.min(2 * soleAttemptMs, connectTimeoutMs, attemptMsMax);
@@ -233,8 +236,8 @@ const timeIsUp = new Error("the attempt ran out of time");
 const attemptMsMax = 120_000;
 
 /**
- * Returns whether every later attempt would fail too, as with wrong credentials. An unreachable or broken server may
- * recover.
+ * Returns true if every later attempt would fail too, for example because of wrong credentials. An unreachable or
+ * broken server may recover, so its errors are not final.
  */
 function isFinal(error: BatonError): boolean {
   return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
@@ -248,7 +251,7 @@ interface ConnectAttempt {
 const noConnection = "no connection";
 
 export class ServerConnectReport {
-  /** Attempts that ran out of time after the server had accepted the connection. */
+  /** The number of attempts that ran out of time after the server had accepted the connection. */
   slowHandshakes = 0;
   readonly #failed = new Map<string, string>();
   readonly #waiting = new Map<string, ConnectAttempt>();
@@ -257,7 +260,7 @@ export class ServerConnectReport {
     this.#waiting.set(name, { sinceMs: nowMs, waitingFor: noConnection });
   }
 
-  /** Sets what the attempt at `name` lacks so far: "no response to the handshake". */
+  /** Records what the attempt at `name` waits for, such as "no response to the handshake". */
   waitFor(name: string, waitingFor: string): void {
     const entry = this.#waiting.get(name);
     if (entry !== undefined) entry.waitingFor = waitingFor;
@@ -280,8 +283,8 @@ export class ServerConnectReport {
   }
 
   /**
-   * Lists all servers with their failures, separated by semicolons. An unfinished attempt is listed only for a server
-   * without an earlier failure.
+   * Lists all servers with their failures, separated by semicolons. Lists an unfinished attempt only if the server has
+   * no earlier failure.
    */
   describe(nowMs: number): string {
     const open = [...this.#waiting].filter(([name]) => !this.#failed.has(name));
@@ -297,8 +300,8 @@ function describeAttempt({ waitingFor, sinceMs }: ConnectAttempt, nowMs: number)
 interface RaceOptions {
   readonly clock: Clock;
   /**
-   * The delay after which the next attempt starts while earlier ones continue. If an attempt fails, the next one starts
-   * immediately.
+   * The delay, in milliseconds, after which the next attempt starts while earlier attempts continue. If an attempt
+   * fails, the next attempt starts immediately.
    */
   readonly staggerMs: number;
   /** Ends the race and all attempts; the promise rejects with the signal's reason. */
@@ -306,8 +309,8 @@ interface RaceOptions {
 }
 
 /**
- * Starts an attempt at each candidate in turn, and returns the first result, or null if all attempts fail. Then aborts
- * the other attempts and passes their late results to `discard`.
+ * Starts an attempt at each candidate in turn, and returns the first result; null if all attempts fail. Then aborts the
+ * other attempts. If one of them still has a result, passes it to `discard`.
  */
 export function raceStaggeredAttempts<C, T>(
   candidates: readonly C[],

@@ -1,7 +1,7 @@
 /**
  * Ends the session of another process, which must be dead; the server then deletes the session's ephemeral nodes. Also
- * finds the servers' tick, which they do not report, by opening a session with the shortest timeout, which is two
- * ticks.
+ * finds out the length of the servers' tick, which they do not report: opens a session with the shortest timeout, which
+ * is two ticks.
  */
 import { resolve } from "node:path";
 import { dial } from "../../base/sockets/dial.ts";
@@ -23,24 +23,24 @@ import type { ZooKeeperSession } from "./zookeeper.ts";
 
 interface EndSessionOptions {
   readonly clock: Clock;
-  /** The time limit in milliseconds. After it, the session is left to expire. */
+  /** The time limit in milliseconds. When it has passed, the session is not ended but will expire. */
   readonly limitMs: number;
   readonly dial?: Dial;
   readonly resolve?: ResolveHost;
 }
 
-/** Limits that keep one hanging server from using up the time. */
+/** Limits that prevent one hanging server from using up all the time, in milliseconds. */
 const staggerMs = 200;
 const attemptMs = 2000;
 
 /**
- * Ends the session in a text that `encodeSessionHandle` has made. Resolves with true if the session has ended, and with
- * false if that is unknown. Never rejects.
+ * Ends the session that a text of `encodeSessionHandle` describes. Resolves with true if the session has ended, and
+ * with false if that is unknown. Never rejects.
  */
 export async function endSessionOfDeadProcess(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
   const { servers, tls, auth, identity } = await decodeSessionHandle(word);
-  if (!isSessionResumable(identity)) return false; // only the session's own connection could end it
+  if (!isSessionResumable(identity)) return false; // only the session's own connection can end such a session
   const hosts = new ZooKeeperHosts(servers, { resolve: options.resolve ?? resolveHost, clock });
   const connector = new ZooKeeperConnector(hosts, { dial: options.dial ?? dial, clock, tls, auth, asksPorts: false });
   // Resumes the session with a timeout of 1 ms, so that it expires soon if closing it fails.
@@ -62,8 +62,8 @@ export async function endSessionOfDeadProcess(word: string, options: EndSessionO
 
 /**
  * Sends closeSession and waits for the response, until the server closes the connection or the signal aborts. Then
- * closes the connection. Resolves with the response's error code (0 for success), or null without a response. Never
- * rejects.
+ * closes the connection. Resolves with the response's error code (0 for success); with null if there was no response.
+ * Never rejects.
  */
 function closeSessionOn(
   { accepted, stream }: EstablishedConnection,
@@ -105,7 +105,7 @@ export async function probeShortestSessionTimeout(connector: ZooKeeperConnector,
     const wanted = { identity: null, timeoutMs: 1, lastZxid: 0n };
     const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs: attemptMs, signal });
     if (outcome.kind !== "accepted") return null;
-    // Does not wait for the response, because such a short session expires soon.
+    // Does not wait for the response to closeSession, because such a short session expires soon anyway.
     const limit = deadlineAfter(clock, attemptMs, { signal, reason: () => null });
     void closeSessionOn(outcome.established, limit.signal).then(() => limit.cancel());
     return outcome.established.accepted.timeoutMs;
@@ -121,7 +121,10 @@ export async function probeShortestSessionTimeout(connector: ZooKeeperConnector,
 interface SessionHandle {
   readonly servers: ZooKeeperServerList;
   readonly tls?: TlsSource | undefined;
-  /** Needed because servers with enforce.auth.enabled accept no request before it, not even closeSession. */
+  /**
+   * The credentials of the session. Servers with enforce.auth.enabled accept no request, not even closeSession, before
+   * they have received credentials.
+   */
   readonly auth: readonly ZooKeeperCredentials[];
   readonly identity: SessionIdentity;
   readonly timeoutMs: number;
@@ -144,7 +147,7 @@ export function encodeSessionHandle(
   return base64(new TextEncoder().encode(text));
 }
 
-/** Throws if `encodeSessionHandle` has not made the text. */
+/** Decodes a text that `encodeSessionHandle` has made. Throws for any other text. */
 export async function decodeSessionHandle(word: string): Promise<SessionHandle> {
   const { id, password, tls, tlsFiles, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
     & Omit<SessionHandle, "identity">
@@ -162,7 +165,7 @@ function absolute({ ca, cert, key, ...rest }: TlsFileNames): TlsFileNames {
   return { ...rest, ca: pathOf(ca), cert: pathOf(cert), key: pathOf(key) };
 }
 
-/** Reads the TLS files again, because they may have been renewed since. Returns null if they cannot be used now. */
+/** Reads the TLS files again, because they may have been renewed. Returns null if they cannot be used now. */
 async function renewedTls(names: TlsFileNames): Promise<TlsSource | null> {
   try {
     const { TlsFiles } = await import("../../base/sockets/tls_files.ts"); // few servers need it

@@ -21,7 +21,7 @@ export interface EstablishOptions {
   readonly dial: Dial;
   readonly clock: Clock;
   readonly tls?: TlsSource | undefined;
-  /** Whether to probe a port that closes connections without a response, to find out if it uses TLS. */
+  /** True to find out whether a port that closes connections without a response uses TLS. */
   readonly asksPorts: boolean;
   readonly auth: readonly ZooKeeperCredentials[];
   readonly startServer?: (() => Promise<void>) | undefined;
@@ -39,7 +39,7 @@ export interface EstablishedConnection {
   readonly stream: FrameStream;
   readonly accepted: AcceptedSession;
   readonly connectSentMs: number;
-  /** The zxid in the request. The server has seen at least the transactions up to it. */
+  /** The last transaction (zxid) that this client has seen. A server that has not seen it refuses the connection. */
   readonly lastZxid: bigint;
 }
 
@@ -47,7 +47,8 @@ export interface EstablishedConnection {
 class SilentClose extends Error {}
 
 /**
- * Returns whether a port closed the connection without a response, as a port of another protocol or a busy server does.
+ * Returns true if a port closed the connection without a response. A port of another protocol does this, and so does a
+ * busy server.
  */
 export function isSilentCloseError(error: unknown): boolean {
   return error instanceof SilentClose || systemErrorCode(error) === "ECONNRESET";
@@ -57,8 +58,8 @@ export function isSilentCloseError(error: unknown): boolean {
 export const sessionExpiredOutcome = Symbol("expired");
 
 /**
- * Resolves with a connection that is ready for requests, or with `sessionExpiredOutcome`. Rejects with a system error,
- * a BatonError, or the signal's reason. Calls `progress` with what the attempt is waiting for.
+ * Makes one attempt. Resolves with a connection that is ready for requests, or with `sessionExpiredOutcome`. Rejects
+ * with a system error, a BatonError, or the signal's reason. Calls `progress` with what the attempt is waiting for.
  */
 export async function establishConnection(
   endpoint: ZooKeeperServerEndpoint,
@@ -75,13 +76,13 @@ export async function establishConnection(
   const handshake = new SessionHandshake({
     ...wanted,
     auth: options.auth.filter((credentials) => credentials.scheme !== "sasl"),
-    // Imported only when needed, because node:crypto is slow to load.
+    // Imported only if SASL is used, because node:crypto is slow to load.
     sasl: sasl === undefined
       ? null
       : (await import("./sasl_digest_md5.ts")).startSaslDigestMd5(sasl.credentials, newGuid()),
   });
   const outcome = Promise.withResolvers<AcceptedSession | typeof sessionExpiredOutcome>();
-  outcome.promise.catch(() => {}); // if connecting fails first, this promise is not awaited
+  outcome.promise.catch(() => {}); // prevents an unhandled rejection if connecting fails first
   const stream = new FrameStream({
     onFrame(frame) {
       const step = handshake.receive(frame);

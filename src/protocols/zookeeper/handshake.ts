@@ -1,7 +1,8 @@
 /**
  * The exchange on a new connection before it can carry requests: ConnectRequest, SASL, auth packets. Uses no socket.
- * The ConnectRequest is sent alone. A server that refuses the session responds and closes the connection; if more bytes
- * were on their way, its kernel might reset the connection and lose the response (ClientCnxnSocketNIO).
+ * The ConnectRequest is sent alone: a server that refuses the session responds and closes the connection. If more bytes
+ * were on their way, the server's kernel might reset the connection, and the response would be lost
+ * (ClientCnxnSocketNIO).
  */
 import { ByteReader, protocolError } from "../../base/wire/bytes.ts";
 import { zooKeeperErrorNumbers } from "./jute/zookeeper_error_codes.ts";
@@ -13,8 +14,8 @@ import type { SaslExchange } from "./sasl_digest_md5.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
- * Credentials for the scheme `digest`, for another scheme that the server knows, or for `sasl` (SASL DIGEST-MD5).
- * `digest` and `sasl` take `user:password`.
+ * Credentials of a client, for one authentication scheme: `digest`, `sasl` (SASL DIGEST-MD5), or another scheme that
+ * the server knows. `digest` and `sasl` take `user:password`.
  */
 export interface ZooKeeperCredentials {
   readonly scheme: string;
@@ -27,7 +28,7 @@ export interface SessionIdentity {
 }
 
 /**
- * Returns whether the servers can resume the session on another connection. ClickHouse Keeper cannot: it gives every
+ * Returns true if the servers can resume the session on another connection. ClickHouse Keeper cannot: it gives every
  * session a password of zeros, and opens a new session instead of resuming one (KeeperTCPHandler; ClickHouse issue
  * 116690).
  */
@@ -36,7 +37,7 @@ export function isSessionResumable({ password }: Pick<SessionIdentity, "password
 }
 
 export interface SessionHandshakeOptions {
-  /** The session to resume; null asks for a new one. */
+  /** The session to resume; null to open a new session. */
   readonly identity: SessionIdentity | null;
   readonly timeoutMs: number;
   readonly lastZxid: bigint;
@@ -59,14 +60,14 @@ export type SessionHandshakeStep =
   | { readonly kind: "expired" }
   | AcceptedSession;
 
-/** The largest timeout that the protocol can express. No server grants it. */
+/** The largest timeout that the protocol can express, in milliseconds. No server grants it. */
 const timeOutMax = 0x7fffffff;
 
 export class SessionHandshake {
   readonly #options: SessionHandshakeOptions;
   #accepted: Omit<AcceptedSession, "kind" | "nextXid"> | null = null;
   #stage: "session" | "SASL" | "authentication" = "session";
-  /** Whether the server has sent a readable response to the ConnectRequest, even a refusal. */
+  /** True if the server has sent a readable response to the ConnectRequest, even a refusal. */
   hasResponse = false;
   #xid = 1;
   #authReplies = 0;
@@ -75,12 +76,12 @@ export class SessionHandshake {
     this.#options = options;
   }
 
-  /** Names the step that waits for a response, for messages. */
+  /** The step that waits for a response, as a name for messages. */
   get stage(): string {
     return this.#stage === "session" ? "the handshake" : this.#stage === "SASL" ? "SASL" : "the authentication";
   }
 
-  /** Returns the first frame of the connection, the ConnectRequest. */
+  /** Returns the first frame to send on the connection, the ConnectRequest. */
   begin(): Uint8Array {
     const { identity, timeoutMs, lastZxid } = this.#options;
     return encodeLengthFrame((writer) =>
@@ -96,8 +97,8 @@ export class SessionHandshake {
   }
 
   /**
-   * Handles a frame from the server. Throws PROTOCOL for unreadable bytes, and AUTHFAILED if the server refuses the
-   * credentials.
+   * Handles a frame from the server, and returns the next step. Throws PROTOCOL for unreadable bytes, and AUTHFAILED if
+   * the server refuses the credentials.
    */
   receive(frame: Uint8Array): SessionHandshakeStep {
     const reader = new ByteReader(frame);
@@ -121,7 +122,7 @@ export class SessionHandshake {
     this.#accepted = { identity, timeoutMs: response.timeOut };
     if (this.#options.sasl === null) return this.#beginAuth();
     this.#stage = "SASL";
-    // An empty token requests the first message of DIGEST-MD5, which the server sends.
+    // Sends an empty token, which asks the server for the first message of DIGEST-MD5.
     return { kind: "send", bytes: [this.#saslFrame(new Uint8Array(0))] };
   }
 

@@ -18,8 +18,8 @@ export interface ZooKeeperServerList {
 const portDefault = 2181;
 
 /**
- * Parses `host:port,[::1]:2181/chroot` or `unix:/path/of/keeper.sock`. The default port is 2181. The chroot stands
- * once, at the end. Throws USAGE.
+ * Parses a list of servers, such as `host:port,[::1]:2181/chroot` or `unix:/path/of/keeper.sock`. The default port is
+ * 2181. A chroot may follow the last server. Throws USAGE.
  */
 export function parseZooKeeperServers(text: string): ZooKeeperServerList {
   if (text.startsWith("unix:")) {
@@ -58,9 +58,9 @@ function serverListError(list: string, why: string): BatonError {
 }
 
 export interface ZooKeeperServerEndpoint {
-  /** The address with an IP literal instead of a name. */
+  /** The address, with an IP address instead of a name. */
   readonly address: Address;
-  /** The host as the user wrote it, which the server's TLS certificate must contain. */
+  /** The host as the user wrote it. The server's TLS certificate must contain this name. */
   readonly host: string;
   readonly name: string;
 }
@@ -76,11 +76,13 @@ interface HostsOptions {
   readonly random?: () => number;
 }
 
-/** Resolves the host names of a server list, at each call again, because the addresses of names may change. */
+/**
+ * Resolves the host names of a server list. Each call resolves them again, because the addresses of names may change.
+ */
 export class ZooKeeperHosts {
   readonly #list: ZooKeeperServerList;
   readonly #options: HostsOptions;
-  /** The last addresses of each name, for use while the resolver does not respond. */
+  /** The last known addresses of each name, for use while the resolver does not respond. */
   readonly #known = new Map<string, string[]>();
 
   constructor(list: ZooKeeperServerList, options: HostsOptions) {
@@ -89,8 +91,8 @@ export class ZooKeeperHosts {
   }
 
   /**
-   * Returns the addresses in random order, so that clients spread over the servers. Uses the last addresses of a name
-   * if resolving it fails or takes longer than `lookupMs`.
+   * Returns the addresses in random order, so that clients spread over the servers. If resolving a name fails or takes
+   * longer than `lookupMs`, uses the last known addresses of the name.
    */
   async resolveServers(
     lookupMs: number,

@@ -2,8 +2,9 @@
  * Computes the time up to which the ensemble's leader has certainly heard of a session. Only the leader ends sessions,
  * and it counts from the requests that it has heard of. A follower answers pings and reads itself, for up to syncLimit
  * ticks even while it is disconnected from the leader. The leader asks its followers for their clients every half tick
- * (LearnerHandler, Leader.PING; Learner.ping). Therefore a response proves something only if it came through the
- * leader. It proves that the leader knows of all requests that were sent half a tick earlier. Pure; uses no clock.
+ * (LearnerHandler, Leader.PING; Learner.ping). A response therefore proves something only if it came through the
+ * leader. Such a response proves that the leader knows of all requests that were sent half a tick earlier. Pure; uses
+ * no clock.
  */
 import { multiOperationCode, zooKeeperOperations } from "./jute/zookeeper_operations.ts";
 
@@ -13,23 +14,26 @@ const leaderCodes: ReadonlySet<number> = new Set([
   multiOperationCode,
 ]);
 
-/** Returns whether the leader answers this kind of request. */
+/** Returns true if the leader itself answers this kind of request. */
 export function isAnsweredByLeader(code: number): boolean {
   return leaderCodes.has(code);
 }
 
-/** Send times that differ by less than the relay time divided by this number are merged into the earlier one. */
+/**
+ * The precision of remembered send times: if two of them differ by less than the relay time divided by this number,
+ * they are merged into the earlier one.
+ */
 const sendTimeGrain = 16;
 
 export class LeaderProof {
   #relayMs: number;
-  /** Send times, oldest first; at most one is older than needed. */
+  /** The send times of requests, oldest first. At most one of them is older than needed. */
   readonly #sentMs: number[] = [];
   /** The send time of the last request that the leader has certainly heard of. */
   provenMs: number;
 
   /**
-   * `relayMs`: the time in milliseconds within which a follower reports a request to its leader; 0 for a standalone
+   * `relayMs` is the time in milliseconds within which a follower reports a request to its leader; 0 for a standalone
    * server. The handshake counts as proof, because the leader itself creates and resumes sessions.
    */
   constructor(relayMs: number, connectSentMs: number) {
@@ -42,8 +46,8 @@ export class LeaderProof {
   }
 
   /**
-   * Records a sent request; times never decrease. Returns the send time that the leader has heard of if it answers this
-   * request, or -Infinity.
+   * Records a sent request. `nowMs` must never decrease. If the leader answers this request, returns the send time of
+   * the last request that the leader then knows of; otherwise returns -Infinity.
    */
   recordSent(nowMs: number): number {
     if (this.#relayMs === 0) return nowMs;
@@ -55,9 +59,9 @@ export class LeaderProof {
     return oldest <= nowMs - this.#relayMs ? oldest : -Infinity;
   }
 
-  /** Records the response to a request. `provesMs` is what `recordSent` returned for the request. */
+  /** Records the response to a request. `provesMs` is the value that `recordSent` returned for the request. */
   recordResponse(code: number, err: number, provesMs: number): void {
-    // A follower may refuse such a request itself, but only the leader grants it.
+    // A follower may refuse such a request itself, but only the leader can grant it.
     if (this.#relayMs > 0 && (err !== 0 || !isAnsweredByLeader(code))) return;
     this.provenMs = Math.max(this.provenMs, provesMs);
   }

@@ -1,9 +1,9 @@
-/** Checks the paths of nodes. */
+/** Checks that the paths of nodes are valid. */
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
  * Throws BADARGUMENTS for a path that the server would refuse (PathUtils.validatePath). The path of a sequential node
- * may end with a slash; the node's name is then the number.
+ * may end with a slash; the name of the node is then only the number.
  */
 export function validateNodePath(path: string, sequential = false): void {
   const why = describePathFault(sequential ? `${path}0` : path);

@@ -1,6 +1,6 @@
 /**
- * Recognizes permanent faults, which the next attempt would meet again. If all servers have such a fault, connecting
- * fails immediately.
+ * Recognizes permanent faults of servers: the next attempt would fail in the same way. If all servers have such a
+ * fault, connecting fails immediately.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { TlsOptions } from "../../base/sockets/connection.ts";
@@ -10,8 +10,8 @@ export interface PermanentFault {
   readonly code: "REFUSED" | "UNREACHABLE";
   readonly text: string;
   /**
-   * True if the fault counts only if the second attempt finds it too. A server creates its socket shortly before it
-   * gives all users access.
+   * True if the fault counts only if the second attempt finds it, too. For example, a server creates its socket shortly
+   * before it gives all users access to the socket.
    */
   readonly isFromSecondTry: boolean;
 }
@@ -29,8 +29,8 @@ export class PermanentFaultsError extends BatonError {
 }
 
 /**
- * Returns the permanent fault behind an error, or null if the next attempt may succeed. An unknown host name is not
- * permanent, because it may appear when its host has started.
+ * Returns the permanent fault that an error shows; null if the next attempt may succeed. An unknown host name is not
+ * permanent, because it may become known when its host has started.
  */
 export function findPermanentFault(error: unknown, tls: TlsOptions | undefined): PermanentFault | null {
   const certificate = findCertificateFault(error, tls);
@@ -60,13 +60,16 @@ const notTls: ReadonlySet<string> = new Set([
 ]);
 
 export interface CertificateFault {
-  /** The side whose certificate the other side rejects. */
+  /** The side that owns the rejected certificate. */
   readonly owner: "client" | "server";
   /** A short description, as in "zk1:2281: its certificate has expired". */
   readonly text: string;
 }
 
-/** A server's alerts about the client's certificate (RFC 8446, section 6.2): the last words of the error code. */
+/**
+ * Alerts of a server about the client's certificate (RFC 8446, section 6.2). These are the last words of the error
+ * code.
+ */
 const alertNames = [
   "BAD_CERTIFICATE",
   "UNSUPPORTED_CERTIFICATE",
@@ -87,7 +90,9 @@ const untrustedCodes: readonly unknown[] = [
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ];
 
-/** Returns the fault of a certificate, or null for other errors. `tls` has the settings of the attempt. */
+/**
+ * Returns the fault of a certificate that an error shows; null for other errors. `tls` has the settings of the attempt.
+ */
 export function findCertificateFault(error: unknown, tls: TlsOptions | undefined): CertificateFault | null {
   if (tls === undefined) return null;
   const code = systemErrorCode(error);

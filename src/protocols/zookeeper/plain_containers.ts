@@ -1,8 +1,8 @@
 /**
  * Replaces container nodes, which servers delete when they are empty, with plain nodes on servers that do not support
- * them. ClickHouse Keeper before mid-2026 closes the connection at a createContainer. ZooKeeper before 3.5 answers
- * UNIMPLEMENTED, or MARSHALLINGERROR for a transaction. There the client deletes an empty container itself, after it
- * has deleted a node in it and when its session closes.
+ * containers. ClickHouse Keeper before mid-2026 closes the connection at a createContainer. ZooKeeper before 3.5
+ * answers UNIMPLEMENTED, or MARSHALLINGERROR for a transaction. On such servers the client itself deletes an empty
+ * container: after it has deleted a node in the container, and when its session closes.
  */
 import { createFlag } from "./jute/zookeeper_operations.ts";
 import type {
@@ -14,13 +14,15 @@ import type {
   ZooKeeper,
 } from "./zookeeper.ts";
 
-/** Operations that every server knows, on paths without the chroot. They send their requests immediately. */
+/** Operations that every server knows, with paths without the chroot. Each operation sends its request immediately. */
 export interface PlainContainerOperations extends Pick<ZooKeeper, "delete" | "exists" | "multi"> {
-  /** Returns the path, including the number of a sequential node. */
+  /** Creates a node. Returns its path, including the number of a sequential node. */
   create(path: string, data: Uint8Array, options: NodeCreateOptions): Promise<string>;
 }
 
-/** The most containers that a session remembers. It forgets the oldest one and never deletes it. */
+/**
+ * The most containers that a session remembers. At this limit it forgets the oldest container, and never deletes it.
+ */
 const usedMax = 10_000;
 
 export class PlainContainers {
@@ -47,7 +49,8 @@ export class PlainContainers {
 
   async multi(requests: readonly MultiRequest[], options: NodeOperationOptions): Promise<MultiResult[]> {
     const sending = this.#operations.multi(requests.map(toPlainRequest), options);
-    // Requested together with the transaction, because the caller of a createContainer may need the zxid of its node.
+    // Requests the nodes' status together with the transaction, because the caller of a createContainer may need the
+    // zxid of its node.
     const stats = requests.map((request) =>
       request.type === "createContainer" ? this.#operations.exists(request.path, options).catch(() => null) : null
     );
@@ -86,7 +89,7 @@ export class PlainContainers {
     for (const request of requests) if (request.type === "delete") this.deleted(request.path);
   }
 
-  /** Sends the requests that delete the session's ephemeral nodes and then the empty containers, the deepest first. */
+  /** Sends requests that delete the session's ephemeral nodes, and then the empty containers, the deepest first. */
   clean(): void {
     if (this.#used.size === 0) return;
     for (const path of this.#own) this.#tryDelete(path);
@@ -94,7 +97,7 @@ export class PlainContainers {
     for (const path of [...this.#used].sort((left, right) => depth(right) - depth(left))) this.#tryDelete(path);
   }
 
-  /** Deletes a container. Ignores errors, because it may have children or be deleted already. */
+  /** Deletes a container. Ignores errors, because the container may have children or be deleted already. */
   #tryDelete(path: string): void {
     this.#operations.delete(path, -1).catch(() => {});
   }

@@ -1,11 +1,14 @@
-/** Finds out whether a port uses TLS after it has closed a connection without a response. Loaded only then. */
+/**
+ * Finds out whether a port uses TLS, after the port has closed a connection without a response. Loaded only in this
+ * case.
+ */
 import type { Address, Connection, Dial } from "../../base/sockets/connection.ts";
 import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
 import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 
 /**
- * Returns whether the port responds without TLS to `srvr`, one of ZooKeeper's four-letter commands. ZooKeeper responds
- * even if the command is not allowed.
+ * Returns true if the port responds, without TLS, to `srvr`, one of ZooKeeper's four-letter commands. ZooKeeper
+ * responds even if the command is not allowed.
  */
 export async function portAnswersWithoutTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
   const answered = Promise.withResolvers<boolean>();
@@ -24,7 +27,7 @@ export async function portAnswersWithoutTls(address: Address, dial: Dial, signal
   }
 }
 
-/** Returns whether the port responds to a TLS handshake, even by rejecting it. */
+/** Returns true if the port responds to a TLS handshake, even if it rejects the handshake. */
 export async function portAnswersTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
   try {
     (await dial(address, { onData() {}, onClosed() {} }, { tls: {}, signal })).destroy();

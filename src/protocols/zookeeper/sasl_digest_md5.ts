@@ -9,7 +9,7 @@ const zooKeeperUri = "zookeeper/zk-sasl-md5";
 
 export interface SaslExchange {
   /**
-   * Returns the response to the server's token, or null when the server has proved that it knows the password. Throws
+   * Returns the response to the server's token; null when the server has proved that it knows the password. Throws
    * PROTOCOL.
    */
   next(token: Uint8Array): Uint8Array | null;

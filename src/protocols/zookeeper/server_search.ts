@@ -10,24 +10,24 @@ import {
 import type { SessionRequest } from "./establish.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
-/** The parameters of one round. They may change, because the session may move to another server between rounds. */
+/** The parameters of one round. They may change between rounds, because the session may move to another server. */
 export interface ServerSearchRound extends Pick<ConnectRoundOptions, "attemptMs" | "staggerMs" | "except"> {
   readonly sessionRequest: SessionRequest;
   readonly backoff: Backoff;
 }
 
 /**
- * The final result of a search: a server accepted the session, the servers do not know it, or they rejected the
- * credentials.
+ * The final result of a search: a server accepted the session, the servers do not know the session, or they rejected
+ * the credentials.
  */
 export type ServerSearchResult =
   | Extract<ConnectRoundOutcome, { kind: "accepted" | "expired" }>
   | { readonly kind: "refused"; readonly error: ZooKeeperError };
 
 export interface ServerSearchOwner {
-  /** `attempt` counts the failed rounds of this search, from 0. */
+  /** Returns the parameters of the next round. `attempt` is the number of failed rounds of this search. */
   nextRound(attempt: number): ServerSearchRound;
-  /** Called at the end of the search, but not after `stop`. */
+  /** Called at the end of the search, but not if `stop` has ended it. */
   onSearchEnded(finding: ServerSearchResult): void;
 }
 
@@ -40,7 +40,7 @@ export class ServerSearch {
   /** The number of consecutive connections that ended soon after a server had accepted the session. */
   #shortConnections = 0;
   #endPause: () => void = () => {};
-  /** Null while no search is running. */
+  /** The failures of the search; null while no search is running. */
   #report: ServerConnectReport | null = null;
 
   constructor(
@@ -52,7 +52,7 @@ export class ServerSearch {
     this.#clock = clock;
   }
 
-  /** Starts the search. If it is running, ends its current pause. */
+  /** Starts the search. If the search is already running, ends its current pause. */
   start(): void {
     this.#endPause();
     if (this.#running !== null) return;
@@ -101,8 +101,8 @@ export class ServerSearch {
   }
 
   /**
-   * Pauses after the second short connection, because a server may close every connection soon after accepting it, for
-   * example because it refuses a watch. A single short connection may be chance.
+   * Pauses after the second short connection. A server may close every connection soon after accepting it, for example
+   * because it refuses a watch; a single short connection may be chance.
    */
   #pauseAfterShortConnections(): Promise<void> {
     const { backoff } = this.#owner.nextRound(0);
@@ -122,8 +122,8 @@ export class ServerSearch {
 }
 
 /**
- * Returns the final result, or null if another round may end differently. A local server that could not be started may
- * start in the next round.
+ * Returns the final result of the search; null if another round may end differently. A local server that could not be
+ * started may start in the next round.
  */
 function resultOf(outcome: ConnectRoundOutcome): ServerSearchResult | null {
   if (outcome.kind === "failed") return null;

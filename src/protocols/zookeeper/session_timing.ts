@@ -5,15 +5,18 @@
 
 /** Intervals that are fractions of T, the negotiated session timeout. */
 export interface SessionTiming {
-  /** Send a ping after this time without a request. */
+  /** The time without a request after which the session sends a ping, in milliseconds. */
   readonly pingMs: number;
-  /** Try other servers when the oldest unanswered request is this old. */
+  /** The age of the oldest unanswered request at which the session tries other servers, in milliseconds. */
   readonly doubtMs: number;
-  /** Close the connection when the oldest unanswered request is this old. */
+  /** The age of the oldest unanswered request at which the session closes the connection, in milliseconds. */
   readonly dropMs: number;
-  /** The safety margin between the end of the lease and the end of T. */
+  /** The safety margin between the end of the lease and the end of T, in milliseconds. */
   readonly marginMs: number;
-  /** Try the next server after this time, while the attempt at the first one continues. */
+  /**
+   * The time after which the session tries the next server, while the attempt at the first one continues, in
+   * milliseconds.
+   */
   readonly staggerMs: number;
 }
 
@@ -28,23 +31,24 @@ export function deriveSessionTiming(timeoutMs: number): SessionTiming {
 }
 
 /**
- * Returns the time up to which no server can have ended the session, because the leader's timer started after
- * `provenMs` and runs for at least T.
+ * Returns the time before which no server can have ended the session: the leader's timer started after `provenMs` and
+ * runs for at least T.
  */
 export function leaseEndMs(provenMs: number, timeoutMs: number): number {
   return provenMs + timeoutMs - deriveSessionTiming(timeoutMs).marginMs;
 }
 
 /**
- * Returns the time within which a follower reports a request to its leader: half a tick. `shortestMs` is the shortest
- * timeout that the servers grant, by default two ticks; T stands for it while it is null (unknown). A shorter
- * configured minimum is safe for ticks of up to T/5, as docs/limits.md requires.
+ * Returns the time within which a follower reports a request to its leader: half a tick, in milliseconds. `shortestMs`
+ * is the shortest timeout that the servers grant, by default two ticks. While it is unknown (null), T is used instead.
+ * If an operator has configured a shorter minimum, the result is safe for ticks of up to T/5, as docs/limits.md
+ * requires.
  */
 export function leaderRelayMs(timeoutMs: number, shortestMs: number | null): number {
   return Math.min(timeoutMs / 4, Math.max(timeoutMs / 10, shortestMs ?? timeoutMs));
 }
 
-/** Returns how much lease remains at least while all heartbeats are answered. */
+/** Returns the shortest remaining lease while all heartbeats are answered, in milliseconds. */
 export function steadyLeaseMs(timeoutMs: number): number {
   const { marginMs, pingMs } = deriveSessionTiming(timeoutMs);
   return timeoutMs - marginMs - leaderRelayMs(timeoutMs, null) - 2 * pingMs;
@@ -54,7 +58,7 @@ export interface ConnectionLivenessFacts {
   /** The send time of the last heartbeat, or of a request that serves as a heartbeat. */
   readonly lastHeartbeatMs: number;
   readonly isHeartbeatPending: boolean;
-  /** The send time of the oldest unanswered request, or null. */
+  /** The send time of the oldest unanswered request; null if all are answered. */
   readonly oldestUnansweredMs: number | null;
 }
 
@@ -64,9 +68,9 @@ export interface SessionHeartbeatDecision {
 }
 
 /**
- * Decides what to do with a connection. While one heartbeat is unanswered, another one would tell nothing more about
- * the connection. Therefore no ping is sent, except every T/3 on a connection that may be silent for longer than that
- * (`patienceMs`). The server needs those pings, because it counts the session's time from what it receives.
+ * Decides what to do with a connection. While one heartbeat is unanswered, another heartbeat would tell nothing more
+ * about the connection, so no ping is sent. But a connection may be silent for longer than T/3 (`patienceMs`). On such
+ * a connection a ping is sent every T/3, because the server counts the session's time from the bytes that it receives.
  */
 export function decideSessionHeartbeat(
   nowMs: number,
@@ -86,7 +90,7 @@ export function decideSessionHeartbeat(
     return { action: "ping", nextCheckMs: Math.max(nowMs, Math.min(nowMs + timing.pingMs, doubtAtMs)) };
   }
   if (nowMs >= doubtAtMs) return { action: "doubt", nextCheckMs: Math.min(dropAtMs, Math.max(nowMs, laterPingAtMs)) };
-  // Checks at the time of the next ping too, because the response to the present heartbeat may arrive at any time.
+  // Checks again at the time of the next ping, because the response to the current heartbeat may arrive at any time.
   return { action: "trust", nextCheckMs: Math.min(nowMs < pingAtMs ? pingAtMs : laterPingAtMs, doubtAtMs) };
 }
 
@@ -103,23 +107,23 @@ const patienceMsMax = 120_000;
 
 /**
  * Decides how long a connection may be silent. A session that keeps a lease gives a connection up after T/3, so that
- * another server can renew the lease in time. But a write takes as long as the server's disk, so on a slow server it
- * would never finish. A session therefore becomes more patient with each connection that it gives up although the
- * servers can be reached. A session with a lease does so only for its own requests, and leaves T/3 of the lease for
+ * another server can renew the lease in time. But a write takes as long as the server's disk needs, so on a slow server
+ * no write would ever finish. A session therefore becomes more patient with each connection that it gives up although
+ * the servers can be reached. A session with a lease does so only for its own requests, and leaves T/3 of the lease for
  * other servers. Pure.
  */
 export class SilencePatience {
   /**
-   * The limits while writes, or only reads, are unanswered; 0 while T/3 is enough. They are separate, because reads may
-   * be fast while writes are slow.
+   * The limits while writes are unanswered, or only reads are; 0 while T/3 is enough. There are two limits, because
+   * reads may be fast while writes are slow.
    */
   readonly #limitsMs = { write: 0, read: 0 };
   /** The number of consecutive connections that were given up although the servers can be reached. */
   rounds = 0;
 
   /**
-   * Returns how long a connection may be silent. `leaseMs` is how much lease remained when the oldest request was sent;
-   * Infinity without a lease.
+   * Returns how long a connection may be silent, in milliseconds. `leaseMs` is how much of the lease remained when the
+   * oldest request was sent; Infinity if there is no lease.
    */
   limitMs(timeoutMs: number, leaseMs: number): number {
     const { dropMs } = deriveSessionTiming(timeoutMs);
@@ -140,8 +144,8 @@ export class SilencePatience {
   }
 
   /**
-   * Records how long a request took. The limit is three times that, because the next request may wait for a running
-   * flush and for its own.
+   * Records how long a request took. The limit becomes three times that long, because the next request may wait for a
+   * running flush and for its own.
    */
   answered(kind: ReadOrWriteRequest, ageMs: number): void {
     if (this.#limitsMs[kind] > 0) this.#limitsMs[kind] = 3 * ageMs;
@@ -152,8 +156,8 @@ export class SilencePatience {
 export type ReadOrWriteRequest = "write" | "read";
 
 /**
- * Returns the time limit of an attempt to resume the session. It is short while the lease lasts, to leave time for
- * several attempts, and later long enough for a slow ensemble.
+ * Returns the time limit of an attempt to resume the session, in milliseconds. While the lease lasts, the limit is
+ * short, to leave time for several attempts. Afterwards it is long enough for a slow ensemble.
  */
 export function resumeAttemptMs(nowMs: number, leaseEndsMs: number, timeoutMs: number): number {
   return nowMs < leaseEndsMs ? timeoutMs / 6 : Math.max(1000, timeoutMs / 3);

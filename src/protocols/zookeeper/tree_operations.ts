@@ -20,7 +20,7 @@ export interface TreeOperationsOptions {
   readonly session: ZooKeeperClientSession;
   readonly watches: SessionWatches;
   readonly chroot: { readonly toServer: (path: string) => string };
-  /** Returns the body of a request. Throws if the body is too long. */
+  /** Returns the encoded body of a request. Throws if the body is too long. */
   readonly encode: (label: ZooKeeperOperationLabel, write: (writer: ByteWriter) => void) => Uint8Array;
 }
 
@@ -39,7 +39,8 @@ export class TreeOperations {
     const { code, request } = zooKeeperOperations.addWatch;
     const serverPath = chroot.toServer(path);
     const label = { action: "watch", path, reads: true };
-    // Not sent to ClickHouse Keeper, which would close the connection at this unknown operation.
+    // Does not send the operation to ClickHouse Keeper, which would close the connection because it does not know the
+    // operation.
     if (!isSessionResumable(session)) throw givenUpOperationError(label, "UNIMPLEMENTED");
     await session.request({
       label,

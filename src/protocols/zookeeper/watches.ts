@@ -1,6 +1,6 @@
 /**
- * The watches of one session, and the requests that set them again after a reconnect. Paths include the chroot. Source:
- * ZKWatchManager.
+ * The watches of one session, and the requests that restore the watches after a reconnect. Paths include the chroot.
+ * Source: ZKWatchManager.
  */
 import { ByteWriter } from "../../base/wire/bytes.ts";
 import type { WatchEventTypeName } from "./jute/zookeeper_operations.ts";
@@ -25,9 +25,9 @@ export const setWatchesBytesMax = 128 * 1024;
 interface WatchEntry {
   readonly watchers: Set<Watcher>;
   /**
-   * The zxid up to which events were delivered; null while the current connection delivers them, because the last zxid
-   * seen is then the limit. After a reconnect it keeps its value until the server has confirmed the watch, because
-   * other responses arrive earlier.
+   * The zxid up to which events were delivered. Null while the current connection delivers events, because the limit is
+   * then the last zxid seen. After a reconnect, it keeps its value until the server has confirmed the watch: other
+   * responses may arrive earlier.
    */
   sinceZxid: bigint | null;
 }
@@ -35,8 +35,8 @@ interface WatchEntry {
 export interface SetWatchesBatch {
   readonly body: Uint8Array;
   /**
-   * Call it when the server has confirmed the request. The server then watches all paths and has reported missed
-   * events.
+   * Called when the server has confirmed the request. From then on the server watches all paths, and it has reported
+   * the missed events.
    */
   onConfirmed(): void;
 }
@@ -61,9 +61,7 @@ export class SessionWatches {
     return watchKinds.reduce((sum, kind) => sum + this.#tables[kind].size, 0);
   }
 
-  /**
-   * Adds a watcher. Call it when the response arrives that has set the watch.
-   */
+  /** Adds a watcher. The caller does this when the response arrives that has set the watch. */
   add(kind: WatchKind, path: string, watcher: Watcher): void {
     const table = this.#tables[kind];
     const entry = table.get(path);
@@ -99,9 +97,9 @@ export class SessionWatches {
   }
 
   /**
-   * Returns the SetWatches requests that set all watches on a new connection. The server then immediately reports
-   * changes since `lastZxid`; for watches that the previous connection had not confirmed, changes since an earlier
-   * zxid. Drops recursive watches.
+   * Returns the SetWatches requests that restore all watches on a new connection. The server then immediately reports
+   * changes since `lastZxid`. For watches that the previous connection had not confirmed, it reports changes since an
+   * earlier zxid. Drops recursive watches.
    */
   rearm(lastZxid: bigint): SetWatchesBatch[] {
     this.#recursive.clear();

@@ -1,6 +1,6 @@
 /**
  * The interface of a coordination service: typed operations, one-shot watches, and a session with a lease. The lease
- * ends before a server can end the session. The client implements this interface; tests may replace it.
+ * always ends before a server can end the session. The client implements this interface; tests may replace it.
  */
 import type { WatchEventTypeName } from "./jute/zookeeper_operations.ts";
 import type { MultiRequest, MultiResult } from "./jute/multi_request.ts";
@@ -19,7 +19,7 @@ export interface WatchEvent {
 /** Called at most once, when the watched node changes. Watches survive a reconnect and end with the session. */
 export type Watcher = (event: WatchEvent) => void;
 
-/** Every operation can be canceled, which does not undo what the server may have done. */
+/** Options of every operation. An operation can be canceled; canceling does not undo what the server may have done. */
 export interface NodeOperationOptions {
   readonly signal?: AbortSignal;
 }
@@ -32,7 +32,7 @@ export interface NodeData {
 }
 export interface NodeCreateOptions extends NodeOperationOptions {
   readonly mode?: NodeCreateMode;
-  /** The client's default ACL when left out. */
+  /** The ACL of the new node; by default the client's. */
   readonly acl?: Acl[];
 }
 
@@ -47,29 +47,32 @@ export type ZooKeeperSessionState = "connecting" | "connected" | "doubtful" | "e
 
 export interface ZooKeeperSession {
   readonly id: bigint;
-  /** A secret: any process that knows it can resume or end the session. */
+  /** The password of the session, which is a secret: any process that knows it can resume or end the session. */
   readonly password: Uint8Array;
   /** T, the negotiated session timeout, in milliseconds. */
   readonly timeoutMs: number;
   readonly state: ZooKeeperSessionState;
   /**
-   * Returns the time up to which no server can have ended this session, in monotonic milliseconds of the client's
+   * Returns the time before which no server can have ended this session, in monotonic milliseconds of the client's
    * clock. It is the send time of the last request that the leader has certainly heard of, plus T − max(0.5 s, 5 % T).
-   * Responses from the leader move it; while the session is guarded, every heartbeat does.
+   * Responses from the leader move this time; while the session is guarded, every heartbeat does.
    */
   leaseEndMs(): number;
-  /** Sends heartbeats through the leader, so that the end of the lease moves. Returns a function that stops this. */
+  /**
+   * Makes the session send its heartbeats through the leader, so that the end of the lease moves. Returns the function
+   * that stops this.
+   */
   guard(): () => void;
   /** Aborts with a BatonError when the session has ended. The lease may end earlier. */
   readonly ended: AbortSignal;
   /**
-   * Calls the listener when the state ("state") or the end of the lease ("renewed") has changed. Returns a function
-   * that removes the listener.
+   * Calls the listener when the state ("state") or the end of the lease ("renewed") has changed. Returns the function
+   * that unsubscribes.
    */
   subscribe(listener: (change: "state" | "renewed") => void): () => void;
   /** Returns why each server could not be reached, as " (…)" for a message; empty while connected. */
   describeOutage(): string;
-  /** The number of connections so far. When it has changed, a caller repeats its current step. */
+  /** The number of connections so far. If it has changed, the caller must repeat its current step. */
   readonly connections: number;
 }
 
@@ -91,26 +94,26 @@ export interface ZooKeeper extends AsyncDisposable {
   getAcl(path: string, options?: NodeOperationOptions): Promise<{ acl: Acl[]; stat: Stat }>;
   setAcl(path: string, acl: Acl[], version: number, options?: NodeOperationOptions): Promise<Stat>;
   /**
-   * Executes all operations or none. Rejects with the error of the first failed operation, whose position is `index`.
-   * Paths are without the chroot.
+   * Executes all operations or none. Rejects with the error of the first failed operation; `index` is the position of
+   * that operation. Paths are without the chroot.
    */
   multi(requests: MultiRequest[], options?: NodeOperationOptions): Promise<MultiResult[]>;
   /**
    * Calls `watcher` for each node at or below `path` that is created, deleted or written, until the connection is lost.
-   * Add the watch again when `session.connections` has changed. There are no childrenChanged events. Rejects with
-   * UNIMPLEMENTED on servers before ZooKeeper 3.6.
+   * The caller must add the watch again when `session.connections` has changed. There are no childrenChanged events.
+   * Rejects with UNIMPLEMENTED on servers before ZooKeeper 3.6.
    */
   addRecursiveWatch?(path: string, watcher: Watcher, options?: NodeOperationOptions): Promise<void>;
   /** Reads several nodes in one request. The result for an unreadable node is its error. Needs ZooKeeper 3.6. */
   getDataOfAll?(paths: readonly string[], options?: NodeOperationOptions): Promise<(NodeData | ZooKeeperError)[]>;
   /**
-   * Tells the client that this session uses the node at `path` as a container, so that the client deletes the empty
-   * node on servers without containers.
+   * Tells the client that this session uses the node at `path` as a container. On servers without containers, the
+   * client deletes the node when it is empty.
    */
   usesContainer?(path: string): void;
   /** Waits until the server has all changes that the leader had committed at the time of the request. */
   sync(path: string, options?: NodeOperationOptions): Promise<void>;
-  /** Disconnects without ending the session, so that another process can continue it. Otherwise the session expires. */
+  /** Disconnects without ending the session. Another process can continue the session; otherwise it expires. */
   leave?(): void;
   /** Ends the session on the server, within a time limit. The server deletes the session's ephemeral nodes. */
   close(): Promise<void>;

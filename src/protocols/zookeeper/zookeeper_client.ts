@@ -48,21 +48,21 @@ import {
 export interface ZooKeeperConnectOptions
   extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "report" | "signal" | "identity"> {
   readonly servers: ZooKeeperServerList;
-  /** The session timeout to request, in milliseconds; 10,000 by default. The server may grant another one. */
+  /** The session timeout to request, in milliseconds; 10,000 by default. The server may grant a different one. */
   readonly sessionTimeoutMs?: number;
-  /** The time limit of `connect` in milliseconds. The default is 10,000, or no limit if `retries` is given. */
+  /** The time limit of `connect` in milliseconds. The default is 10,000; if `retries` is given, there is no limit. */
   readonly connectTimeoutMs?: number;
   readonly tls?: TlsSource;
-  /** Credentials to send first on every connection. */
+  /** The credentials that the client sends first on every connection. */
   readonly auth?: readonly ZooKeeperCredentials[];
-  /** The default ACL of new nodes; open to all clients when left out. */
+  /** The default ACL of new nodes; if it is missing, new nodes are open to all clients. */
   readonly acl?: Acl[];
-  /** The longest request in bytes, which is the servers' jute.maxbuffer. */
+  /** The longest request in bytes. It must equal the servers' jute.maxbuffer. */
   readonly frameBytesMax?: number;
   readonly clock?: Clock;
   /**
    * How long events may wait while no request is unanswered, in milliseconds. Reading several events together saves
-   * time, but a lost connection is detected later too. By default events are read immediately.
+   * time, but a lost connection is then detected later. By default, events are read immediately.
    */
   readonly gatherEventsMs?: number;
   /**
@@ -70,7 +70,7 @@ export interface ZooKeeperConnectOptions
    * whenever their number has doubled.
    */
   readonly onSlow?: (sentence: string) => void;
-  /** Called if no process listens at a `unix:` address. Starts a server there, and resolves when it listens. */
+  /** Starts a server at a `unix:` address if no process listens there. Resolves when the server listens. */
   readonly startServer?: () => Promise<void>;
   readonly dial?: Dial;
   readonly resolve?: ResolveHost;
@@ -118,13 +118,15 @@ export async function connectToZooKeeper(options: ZooKeeperConnectOptions): Prom
     onSlow,
   });
   const client = new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
-  // ClickHouse Keeper would close the connection at an unknown operation such as createContainer, and lose the session.
+  // Avoids operations that ClickHouse Keeper does not know, such as createContainer: it would close the connection, and
+  // the session would be lost.
   if (!isSessionResumable(session)) await client.avoidContainers();
   return client;
 }
 
 /**
- * Warns that the session may already have expired, because ZooKeeper counts its time from the request that opens it.
+ * Warns that the session may already have expired, because ZooKeeper measures its timeout from the request that opens
+ * the session.
  */
 function slowOpening({ endpoint, accepted: { timeoutMs } }: EstablishedConnection, openingMs: number): string {
   return `${formatAddress(endpoint.address)} needed ${formatDuration(openingMs)} to open a session of ${
@@ -132,9 +134,7 @@ function slowOpening({ endpoint, accepted: { timeoutMs } }: EstablishedConnectio
   }, which may have expired meanwhile; its disk may be slow: choose a longer session timeout`;
 }
 
-/**
- * Joins concurrent starts, so that an attempt waits for a start that an earlier attempt has begun.
- */
+/** Joins concurrent starts: an attempt waits for a start that an earlier attempt has begun. */
 function joinConcurrentStarts(start: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;
   return () => running ??= start().finally(() => running = null);
@@ -178,8 +178,8 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   /**
-   * Sends a request again without containers and create2 if the server does not know these. It has not executed the
-   * first request.
+   * Sends a request. If the server does not know containers or create2, sends the request again without them; the
+   * server has not executed the first request.
    */
   async #orPlainly<T>(send: (plain: PlainContainers | null) => Promise<T>): Promise<T> {
     try {
@@ -381,8 +381,8 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   /**
-   * Sends a request. Calls `replied` with the error code before the result is used. Resolves with the value in
-   * `expected` if it has the error's name.
+   * Sends a request. Calls `replied` with the error code before the result is used. If the error's name is in
+   * `expected`, resolves with the value in `expected` instead of rejecting.
    */
   #request<Name extends ZooKeeperOperationName, Expected = never>(
     name: Name,
@@ -453,14 +453,16 @@ function isSequential(flags: number): boolean {
 }
 
 /**
- * Returns whether this operation made the transaction fail. Operations before it have error 0, and those after it have
- * -2.
+ * Returns true if this operation made the transaction fail. Operations before it have error 0, and operations after it
+ * have error -2.
  */
 function isFailure(result: MultiResult): result is { type: "error"; err: number } {
   return result.type === "error" && result.err !== 0 && result.err !== zooKeeperErrorNumbers.RUNTIMEINCONSISTENCY;
 }
 
-/** Converts paths between the server's tree and the part of it that a client sees as the whole tree. */
+/**
+ * Converts paths between the server's tree and the chroot: the part of that tree that a client sees as the whole tree.
+ */
 export class Chroot {
   readonly prefix: string;
 
@@ -469,7 +471,7 @@ export class Chroot {
     if (this.prefix !== "") validateNodePath(this.prefix);
   }
 
-  /** Returns the path on the server. Throws BADARGUMENTS. */
+  /** Returns the path on the server. Throws BADARGUMENTS for an invalid path. */
   toServer(path: string, sequential = false): string {
     validateNodePath(path, sequential);
     if (this.prefix === "") return path;

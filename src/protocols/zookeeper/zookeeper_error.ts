@@ -45,7 +45,7 @@ const meanings = {
 export interface ZooKeeperErrorDetails {
   readonly path?: string;
   readonly index?: number;
-  /** True if the operation only reads, so that nothing was changed even without a response. */
+  /** True if the operation only reads. Such an operation has changed nothing, even if its response did not arrive. */
   readonly reads?: boolean;
   readonly cause?: unknown;
 }
@@ -70,7 +70,7 @@ export class ZooKeeperError extends BatonError {
   }
 }
 
-/** Names an operation in messages: `{ action: "create", path: "/a" }`. */
+/** The description of an operation for messages: `{ action: "create", path: "/a" }`. */
 export interface ZooKeeperOperationLabel {
   readonly action: string;
   readonly path: string;
@@ -90,8 +90,8 @@ export function operationResponseError(label: ZooKeeperOperationLabel, err: numb
 }
 
 /**
- * The permission that ZooKeeper checks for each operation. For creating and deleting, it checks the parent's ACL. "look
- * for" needs READ since 3.8.4 and 3.9.2.
+ * The permission that ZooKeeper checks for each operation. To create or delete a node, a client needs the permission in
+ * the parent's ACL. "look for" needs READ since 3.8.4 and 3.9.2.
  */
 const permissions: Readonly<Record<string, string>> = {
   "create": "c (create)",
@@ -117,7 +117,7 @@ function missingPermission({ action, path }: ZooKeeperOperationLabel): string {
     "set auth.file to credentials that have it";
 }
 
-/** Makes the error for an operation that the client gave up. */
+/** Makes the error for an operation that the client has given up. */
 export function givenUpOperationError(
   label: ZooKeeperOperationLabel,
   reason: ZooKeeperErrorName,
@@ -126,13 +126,13 @@ export function givenUpOperationError(
   return new ZooKeeperError(reason, `Cannot ${label.action} "${label.path}": ${why}`, { ...label, cause });
 }
 
-/** Returns whether the server does not know the operation, or an operation in the transaction. */
+/** Returns true if the server does not know the operation, or does not know an operation in the transaction. */
 export function isUnknownOperationError(thrown: unknown): boolean {
   return thrown instanceof ZooKeeperError &&
     (thrown.reason === "UNIMPLEMENTED" || thrown.reason === "MARSHALLINGERROR");
 }
 
-/** Returns whether a session has ended: it expired on the servers, or the client closed it. */
+/** Returns true if a session has ended: it expired on the servers, or the client closed it. */
 export function isSessionEndError(reason: unknown): boolean {
   return reason instanceof ZooKeeperError && reason.reason === "SESSIONEXPIRED";
 }

@@ -1,6 +1,6 @@
 /**
- * One connection that carries a session's requests. Numbers the requests, sends those of one event-loop turn in one
- * write, and passes the replies to them, in order. The session handles a lost connection.
+ * One connection that carries a session's requests. Numbers the requests, sends the requests of one event-loop turn in
+ * one write, and passes each reply to its request. The session handles a lost connection.
  */
 import process from "node:process";
 import type { Clock } from "../../base/support/clock.ts";
@@ -21,7 +21,7 @@ import { onAbort } from "../../base/support/abort.ts";
 import type { ZooKeeperErrorName } from "./jute/zookeeper_error_codes.ts";
 import { givenUpOperationError, ZooKeeperError, type ZooKeeperOperationLabel } from "./zookeeper_error.ts";
 
-/** Handles one reply. Neither method may throw. */
+/** Handles the reply to one request. Its methods must not throw. */
 interface ReplyHandler {
   /** `reader` is at the start of the body, which exists only if `err` is 0. */
   received(err: number, reader: ByteReader): void;
@@ -41,7 +41,7 @@ interface ZooKeeperLinkOptions {
   readonly nextXid: number;
   /** The send time of the ConnectRequest. */
   readonly connectSentMs: number;
-  /** See LeaderProof. */
+  /** The time within which a follower reports a request to its leader; see LeaderProof. */
   readonly relayMs: number;
   readonly lastZxid: bigint;
   readonly patience: SilencePatience;
@@ -53,12 +53,12 @@ interface PendingRequest {
   readonly xid: number;
   readonly code: number;
   readonly sentMs: number;
-  /** See LeaderProof. */
+  /** The send time that a response to this request proves; see LeaderProof. */
   readonly provesMs: number;
   readonly reply: ReplyHandler;
 }
 
-/** Chunks of at least this size may be followed by more, so reading does not pause. */
+/** The size, in bytes, from which a chunk may be followed by more data; reading then does not pause. */
 const gatheredBytesMax = 64 << 10;
 
 const xidMax = 0x7fffffff;
@@ -80,7 +80,7 @@ export class ZooKeeperLink implements FrameStreamListener {
   /** The send time of the last request that only the leader answers. */
   #lastLeaderRequestMs: number;
   #leaderRequestsPending = 0;
-  /** The numbers of unanswered requests, without heartbeats. */
+  /** The numbers of unanswered requests, not counting heartbeats. */
   readonly #waiting = { read: 0, write: 0 };
   readonly #patience: SilencePatience;
   readonly #proof: LeaderProof;
@@ -110,8 +110,8 @@ export class ZooKeeperLink implements FrameStreamListener {
   }
 
   /**
-   * Returns the facts about the last heartbeat. Any request counts as a heartbeat; with `isLeaderAsked`, only a request
-   * that the leader answers.
+   * Returns the facts about the last heartbeat. Any request counts as a heartbeat. If `isLeaderAsked` is true, only a
+   * request that the leader answers counts.
    */
   livenessFacts(isLeaderAsked: boolean): ConnectionLivenessFacts {
     const oldestUnansweredMs = this.#pending.peek()?.sentMs ?? null;
@@ -132,8 +132,8 @@ export class ZooKeeperLink implements FrameStreamListener {
   }
 
   /**
-   * Records that the session gives up this connection although the servers can be reached, so that it waits longer next
-   * time.
+   * Records that the session gives up this connection although the servers can be reached. The session then waits
+   * longer next time.
    */
   gaveUp(timeoutMs: number): void {
     const { read, write } = this.#waiting;
@@ -145,7 +145,7 @@ export class ZooKeeperLink implements FrameStreamListener {
     return this.#proof.provenMs;
   }
 
-  /** See LeaderProof. */
+  /** Sets a shorter time within which a follower reports a request to its leader; see LeaderProof. */
   shortenRelay(relayMs: number): void {
     this.#proof.shortenRelay(relayMs);
   }
@@ -184,7 +184,7 @@ export class ZooKeeperLink implements FrameStreamListener {
     this.#fail(cause);
   }
 
-  /** The stream calls this method and the two below. */
+  /** The stream calls this method and the next two. */
   onFrame(frame: Uint8Array): void {
     const reader = new ByteReader(frame);
     const xid = reader.i32();
@@ -225,7 +225,7 @@ export class ZooKeeperLink implements FrameStreamListener {
     this.#owner.connectionLost(error);
   }
 
-  /** Pauses reading for a while, because each wake-up of the process costs more than the events that it delivers. */
+  /** Pauses reading for a while, because waking up the process costs more time than handling the events. */
   #gather(): void {
     if (this.#gatherMs === 0 || this.#pending.length > 0 || this.#over || this.#endGathering !== null) return;
     const cancel = this.#clock.startTimer(this.#gatherMs, () => this.#endGathering?.());
@@ -289,7 +289,7 @@ const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
 
 const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };
 
-/** Writes, unlike reads, wait for the servers' disks. */
+/** Returns whether a request reads or writes. Writes wait for the servers' disks, and reads do not. */
 function kindOf(code: number): ReadOrWriteRequest {
   return isAnsweredByLeader(code) && code !== zooKeeperOperations.sync.code ? "write" : "read";
 }
@@ -298,11 +298,11 @@ export interface ZooKeeperOperationCall<T> {
   readonly label: ZooKeeperOperationLabel;
   readonly code: number;
   readonly body: Uint8Array;
-  /** Decodes the reply, or throws the error to reject with. */
+  /** Decodes the reply. If the reply is an error, throws the error with which the operation rejects. */
   decode(err: number, reader: ByteReader): T;
 }
 
-/** An operation in progress, which is queued, sent, and settled exactly once. */
+/** An operation in progress. It is queued, sent, and settled exactly once. */
 export class ZooKeeperRequest<T> implements ReplyHandler {
   readonly code: number;
   readonly body: Uint8Array;
@@ -312,7 +312,7 @@ export class ZooKeeperRequest<T> implements ReplyHandler {
   readonly #result = Promise.withResolvers<T>();
   readonly promise = this.#result.promise;
   #offAbort: () => void = () => {};
-  /** Whether the operation was answered, has failed, or was canceled by the caller. */
+  /** True if the operation was answered, has failed, or was canceled by the caller. */
   settled = false;
 
   constructor(call: ZooKeeperOperationCall<T>, deadlineMs: number, signal?: AbortSignal) {

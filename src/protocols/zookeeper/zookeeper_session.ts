@@ -39,15 +39,16 @@ import { isSessionResumable } from "./handshake.ts";
 import { givenUpOperationError, ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
- * The most unanswered requests. A server stops reading at 1,000 (globalOutstandingLimit); with more requests, their age
- * would show the length of the queue instead of the connection's health.
+ * The most unanswered requests. A server stops reading at 1,000 (globalOutstandingLimit). With more requests, their age
+ * would show the length of the queue, not the condition of the connection.
  */
 const inFlightMax = 1000;
 
 const queuedMax = 100_000;
 
 /**
- * The number of consecutive connections without a response after which, and after each doubling, the user is warned.
+ * The number of consecutive connections without a response after which the user is warned. The warning is repeated
+ * whenever the number has doubled.
  */
 const slowRounds = 3;
 
@@ -57,11 +58,11 @@ export interface ZooKeeperClientSessionOptions {
   /** The timeout to request on every connection, in milliseconds. */
   readonly timeoutMs: number;
   readonly watches: SessionWatches;
-  /** Removes the chroot from the path in an event. */
+  /** Returns the path in an event without the chroot. */
   readonly toClientPath: (path: string) => string;
-  /** See ZooKeeperConnectOptions. */
+  /** How long events may wait before they are read; see ZooKeeperConnectOptions. */
   readonly gatherEventsMs?: number | undefined;
-  /** See ZooKeeperConnectOptions. */
+  /** Called if servers accept connections but do not answer; see ZooKeeperConnectOptions. */
   readonly onSlow?: ((sentence: string) => void) | undefined;
 }
 
@@ -84,7 +85,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has probed it. */
   #shortestTimeoutMs: number | null = null;
   #isProbingTimeout = false;
-  /** The time of the next probe, which spares slow servers. */
+  /** The earliest time of the next probe. The limit spares slow servers. */
   #nextProbeMs = -Infinity;
   readonly #patience = new SilencePatience();
   /** The connection that was closed because it was silent; null again after the next connection. */
@@ -142,9 +143,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return () => this.#listeners.delete(own);
   }
 
-  /**
-   * Sends a request when connected, within T. `ZooKeeper` describes the errors.
-   */
+  /** Sends a request when the session is connected, within T. See `ZooKeeper` for the errors. */
   request<T>(call: ZooKeeperOperationCall<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closing !== null || this.state === "ended") {
@@ -248,8 +247,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     const nowMs = this.#clock.now();
     const link = this.#link;
     const timing = deriveSessionTiming(this.timeoutMs);
-    // This process was stopped or busy, so replies may wait to be read. Yields to the event loop once, but not twice,
-    // because a process that is always busy would never send a heartbeat.
+    // This process was stopped or busy, so replies may wait to be read. It yields to the event loop one time. It does
+    // not yield a second time: a process that is always busy would never send a heartbeat.
     this.#hasYielded = !this.#hasYielded && link !== null && nowMs - dueMs > timing.pingMs / 2;
     if (this.#hasYielded) return this.#wakeBy(nowMs);
     if (link !== null) {
@@ -271,7 +270,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Counts a silent connection when the session continues on another one, because its server is then slow but alive.
+   * Counts a silent connection when the session continues on another connection. Its server is then slow, but alive.
    */
   #countSilence(silent: ZooKeeperLink | null): void {
     this.#silentLink = null;
@@ -295,7 +294,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Sends a heartbeat through the leader. Until it is known, also probes the shortest session timeout, which shows how
+   * Sends a heartbeat through the leader. Until the shortest session timeout is known, also probes it; it shows how
    * fast followers report to the leader.
    */
   #pingLeader(link: ZooKeeperLink): void {
@@ -317,7 +316,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Whether heartbeats must go through the leader. A standalone server gets plain pings, because a sync would wait for
+   * True if heartbeats must go through the leader. A standalone server gets plain pings, because a sync would wait for
    * its disk.
    */
   get #needsLeader(): boolean {
@@ -369,7 +368,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       if (finding.kind === "refused") return this.#end(finding.error);
       return this.#end(finding.isReplaced ? this.#notResumedError() : this.#expiredError());
     }
-    // Meanwhile the doubtful server has responded. The new server may not know the latest changes yet.
+    // The doubtful server has responded in the meantime. The new server may not know the latest changes yet.
     if (finding.established.lastZxid < this.#seenZxid) {
       finding.established.stream.destroy();
       return this.#search.start();
@@ -378,7 +377,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Whether the search has taken a time after which the servers may have lost their data. Such servers close the
+   * True if the search has lasted long enough for the servers to have lost their data. Such servers close the
    * connection of a client that has seen more than they know. If the client claims to have seen nothing, they respond
    * that they do not know the session. If a server does know the session, `onSearchEnded` rejects it.
    */
@@ -403,7 +402,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
         await this.#enqueue(new ZooKeeperRequest({ label, code, body, decode: () => {} }, deadlineMs));
         break;
       } catch (error) {
-        // Repeats closing after a lost response while there is time, because closing twice does no harm.
+        // Closes again if a response was lost and there is time, because closing twice does no harm.
         if (!(error instanceof ZooKeeperError) || error.reason !== "CONNECTIONLOSS") break;
       }
     }

@@ -35,7 +35,7 @@ test("the command keeps the TZ that baton was started with", async () => {
 });
 
 test.each(["Asia/Nowhere", "/etc/passwd", "CET-1CEST"])("TZ=%s is refused by schedules (78)", async (TZ) => {
-  const stderr = expect.stringContaining(`TZ is "${TZ}", which is no time zone that this machine knows`);
+  const stderr = expect.stringContaining(`TZ is "${TZ}", which is not a time zone that this machine knows`);
   expect(await session.run("\"$baton\" lock t --tick '0 3 * * *' -- true", { TZ })).toMatchObject({ code: 78, stderr });
   expect(await session.run('"$baton" cron check jobs', { TZ })).toMatchObject({ code: 78, stderr });
   expect((await session.run("\"$baton\" lock t --tick '0 3 * * *' --timezone UTC -- true; echo $?", { TZ })).stdout)
@@ -58,6 +58,6 @@ test("baton ls --watch shows the time in the zone of TZ, or says that it does no
   expect([before, hourIn("Asia/Tokyo")]).toContain(/(\d\d):\d\d:\d\d/.exec(shown)?.[1] ?? "");
   expect(shown).not.toContain("TZ");
   expect(await watch("CET-1CEST")).toContain(
-    'baton: warning: TZ is "CET-1CEST", which is no time zone that this machine knows; times are in UTC',
+    'baton: warning: TZ is "CET-1CEST", which is not a time zone that this machine knows; times are in UTC',
   );
 });

@@ -43,10 +43,10 @@ test.each([
   [
     "-p nowhere.key",
     78,
-    "Cannot read the key file nowhere.key: it is not there; baton pubsub keygen nowhere.key makes one",
+    "Cannot read the key file nowhere.key: it does not exist; baton pubsub keygen nowhere.key makes one",
   ],
   ["-p open.key", 78, "The secret key open.key has mode 644, which lets other users read it: chmod 600 open.key"],
-  ["-p b.key.pub", 78, "b.key.pub has a public key only, and the secret one is wanted here, which is likely in b.key"],
+  ["-p b.key.pub", 78, "b.key.pub has only a public key, and the secret key is needed here; it is probably in b.key"],
   ["nowhere/a.key", 73, "Cannot make the key file nowhere/a.key: there is no folder nowhere"],
   ["''", 64, "baton pubsub keygen: FILE is empty"],
   ["-p ''", 64, "baton pubsub keygen: FILE is empty"],

@@ -3,10 +3,10 @@ import { isCanonicalPublicKey, prepareX25519Secret, type X25519Secret } from "..
 import { deriveCurveBoxKey } from "./curve_box.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** Returns this many cryptographically random bytes in a new array. */
+/** A function that returns cryptographically random bytes in a new array. */
 export type RandomBytes = (count: number) => Uint8Array;
 
-/** Makes a key pair for one connection. */
+/** Makes a key pair that only one connection uses. */
 export function newTransientCurveKey(randomBytes: RandomBytes): X25519Secret {
   const bytes = randomBytes(32);
   const secret = prepareX25519Secret(bytes);
@@ -15,8 +15,8 @@ export function newTransientCurveKey(randomBytes: RandomBytes): X25519Secret {
 }
 
 /**
- * Returns the key with which two sides encrypt their boxes. Throws ZmtpError for a public key to which no secret key
- * belongs.
+ * Returns the key with which two sides encrypt their boxes. Throws ZmtpError if no secret key can belong to the public
+ * key.
  */
 export function requireCurveBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array {
   const key = isCanonicalPublicKey(publicKey) ? deriveCurveBoxKey(secret, publicKey) : null;

@@ -1,12 +1,12 @@
 /**
  * NaCl's boxes (encrypted and authenticated bytes) as CURVE uses them: XSalsa20-Poly1305 with a key that two sides
- * share, or that only one side knows. The handshake chooses contents and nonces. Source: "Cryptography in NaCl",
- * sections 5 to 9.
+ * share, or that only one side knows. The callers, which do the handshake, choose contents and nonces. Source:
+ * "Cryptography in NaCl", sections 5 to 9.
  */
 import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import type { X25519Secret } from "../../../base/support/x25519.ts";
 
-/** The number of bytes by which a box is longer than its content, because it includes Poly1305's tag. */
+/** The number of bytes by which a box is longer than its content. A box includes Poly1305's tag. */
 export const curveBoxOverheadBytes = 16;
 
 /** The start of a nonce, which says what the box is for. The sender chooses the rest. */
@@ -42,7 +42,7 @@ export function deriveCurveBoxKey(secret: X25519Secret, publicKey: Uint8Array): 
   return key;
 }
 
-/** Encrypts `plain` into a box. Never use a nonce twice with the same key. */
+/** Encrypts `plain` into a box. The caller must never use a nonce twice with the same key. */
 export function sealCurveBox(key: Uint8Array, nonce: CurveNonce, plain: Uint8Array): Uint8Array {
   return xsalsa20poly1305(key, nonceOf(nonce)).encrypt(plain);
 }
@@ -53,7 +53,7 @@ export function openCurveBox(key: Uint8Array, nonce: CurveNonce, box: Uint8Array
   try {
     return xsalsa20poly1305(key, nonceOf(nonce)).decrypt(box);
   } catch {
-    return null; // the lengths are right, so the tag was wrong
+    return null; // the lengths are right, so the tag is wrong
   }
 }
 
@@ -71,7 +71,7 @@ function subkey(key: Uint8Array, input: Uint8Array): Uint8Array {
   return new Uint8Array(words.buffer);
 }
 
-/** Copies bytes into words, because a view could have any alignment. */
+/** Copies bytes into words. A view would not do, because the bytes may have any alignment. */
 function wordsOf(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(new Uint8Array(bytes).buffer);
 }

@@ -1,5 +1,5 @@
 /**
- * The client's side of CURVE's handshake (RFC 26), which sends HELLO and INITIATE. The client knows the server's key in
+ * The client's side of CURVE's handshake (RFC 26): it sends HELLO and INITIATE. The client knows the server's key in
  * advance, and proves that it owns its own key.
  */
 import type { X25519Secret } from "../../../base/support/x25519.ts";
@@ -43,12 +43,12 @@ export interface CurveClientOptions {
 
 /** Meanings of the status codes of a refusal. RFC 27, "Message Format". */
 const refusals: Readonly<Record<string, string>> = {
-  300: "the server does not let it in for now (300)",
-  400: "the server does not know this key, or does not let it in (400)",
+  300: "the server does not accept it for now (300)",
+  400: "the server does not know this key, or does not accept it (400)",
   500: "the server could not check it (500)",
 };
 
-/** Throws ZmtpError for an invalid server key. */
+/** Makes the security mechanism for a client. Throws ZmtpError for an invalid server key. */
 export function curveClientMechanism(options: CurveClientOptions): SecurityMechanismFactory {
   requireCurveBoxKey(options.key, options.serverKey).fill(0);
   return { name: "CURVE", asServer: false, create: (context) => new CurveClient(options, context) };
@@ -62,7 +62,7 @@ class CurveClient implements SecurityMechanism {
   readonly #received = new CurveNonceOrderCheck();
   #awaits: "WELCOME" | "READY" | null = null;
   /**
-   * The key of the boxes: first from the client's transient key and the server's long-term key, and then from both
+   * The key of the boxes: first made from the client's transient key and the server's long-term key, later from both
    * transient keys.
    */
   #key: Uint8Array | null = null;
@@ -146,7 +146,7 @@ class CurveClient implements SecurityMechanism {
   #handleReady(data: Uint8Array, key: Uint8Array): ZmtpHandshakeStep {
     const { nonce, box } = curveCommandLayouts.READY.read(data);
     const plain = openCurveBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, box);
-    if (plain === null) throw unopenedCurveBoxError("READY", "it was changed on the way, or is of another connection");
+    if (plain === null) throw unopenedCurveBoxError("READY", "it was changed, or belongs to another connection");
     this.#received.accept(nonce);
     const properties = decodeZmtpMetadata(plain);
     const error = this.#context.acceptProperties(properties, "");

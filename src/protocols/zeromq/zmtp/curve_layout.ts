@@ -13,7 +13,7 @@ export interface CurveFieldLayout<L extends Lengths> {
   write(fields: Fields<L>): Uint8Array;
 }
 
-/** Creates a layout from lengths in bytes. With `openEnded`, the last field may be longer. */
+/** Creates a layout from lengths in bytes. If `openEnded` is true, the last field may be longer. */
 function layout<const L extends Lengths>(name: string, lengths: L, openEnded = false): CurveFieldLayout<L> {
   const table = Object.entries(lengths);
   const total = table.reduce((sum, [, length]) => sum + length, 0);
@@ -22,7 +22,7 @@ function layout<const L extends Lengths>(name: string, lengths: L, openEnded = f
       const surplus = bytes.byteLength - total;
       if (surplus < 0 || (surplus > 0 && !openEnded)) {
         const wanted = openEnded ? `at least ${total}` : String(total);
-        throw new ZmtpError("COMMAND", `${name} has ${bytes.byteLength} bytes, and ${wanted} are wanted`);
+        throw new ZmtpError("COMMAND", `${name} has ${bytes.byteLength} bytes, and ${wanted} are expected`);
       }
       let at = 0;
       const fields = table.map(([field, length], index) => {
@@ -63,11 +63,14 @@ export const curveBoxLayouts = {
   vouch: layout("A vouch's box", { clientTransientKey: 32, serverKey: 32 }),
 } as const;
 
-/** The layout of a cookie and of a vouch: the 16 random bytes of the nonce, and a box. */
+/** The layout of a cookie and of a vouch: 16 random bytes of the nonce, followed by a box. */
 export const curveLongNonceBoxLayout = layout("A cookie or a vouch", { nonce: 16, box: 80 });
 
 export const curveVersion: Uint8Array = new Uint8Array([1, 0]);
-/** 72 zero bytes, as in the grammar of RFC 26 and in all implementations; the RFC's text says 70 in one place. */
+/**
+ * The padding of HELLO: 72 zero bytes, as in the grammar of RFC 26 and in all implementations. The RFC's text says 70
+ * in one place.
+ */
 export const curveHelloPadding: Uint8Array = new Uint8Array(72);
 /** The content of the box in HELLO: zeros. */
 export const curveHelloSignature: Uint8Array = new Uint8Array(64);

@@ -1,8 +1,8 @@
 /**
  * The server's side of CURVE's handshake (RFC 26), which sends WELCOME and READY. `isAllowed` decides which clients are
  * accepted (RFC 27). Between WELCOME and INITIATE the server keeps only 32 bytes and a counter, because its transient
- * key is in the cookie, which the client sends back. The key of the cookie belongs to one connection and is forgotten
- * at the first INITIATE, so that a recorded cookie never opens again.
+ * key is in the cookie, which the client sends back. The key of the cookie belongs to one connection. The server
+ * forgets this key at the first INITIATE, so that a recorded cookie can never be used again.
  */
 import { timingSafeEqual } from "node:crypto";
 import { prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
@@ -41,13 +41,13 @@ export interface CurveServerOptions {
   readonly key: X25519Secret;
   readonly randomBytes: RandomBytes;
   /**
-   * Decides whether to accept a client that has proven to own this public key (Z85). If omitted, every client is
+   * Decides whether to accept a client that has proven to own this public key (Z85). By default, every client is
    * accepted.
    */
   isAllowed?(publicKey: string): boolean;
 }
 
-/** Makes the mechanism. A peer's `userId` is its public key in Z85. */
+/** Makes the security mechanism for a server. A peer's `userId` is its public key in Z85. */
 export function curveServerMechanism(options: CurveServerOptions): SecurityMechanismFactory {
   return { name: "CURVE", asServer: true, create: (context) => new CurveServer(options, context) };
 }
@@ -98,7 +98,7 @@ class CurveServer implements SecurityMechanism {
   #handleHello(data: Uint8Array): ZmtpHandshakeStep {
     const { version, padding, clientTransientKey, nonce, box } = curveCommandLayouts.HELLO.read(data);
     if (!isEqual(version, curveVersion)) {
-      throw new ZmtpError("COMMAND", `The peer speaks CurveZMQ ${version.join(".")}, and 1.0 is wanted`);
+      throw new ZmtpError("COMMAND", `The peer speaks CurveZMQ ${version.join(".")}, and 1.0 is expected`);
     }
     if (!isEqual(padding, curveHelloPadding)) throw new ZmtpError("COMMAND", "The padding of a HELLO is not all zeros");
     const key = requireCurveBoxKey(this.#options.key, clientTransientKey);
@@ -135,7 +135,7 @@ class CurveServer implements SecurityMechanism {
   #handleInitiate(data: Uint8Array, cookieKey: Uint8Array): ZmtpHandshakeStep {
     const { cookie, nonce, box } = curveCommandLayouts.INITIATE.read(data);
     if (!this.#received.isNext(nonce)) {
-      throw new ZmtpError("AUTHENTICATION", "The nonce of an INITIATE is not above that of the HELLO: it was replayed");
+      throw new ZmtpError("AUTHENTICATION", "The nonce of an INITIATE is not above the HELLO's: it was replayed");
     }
     const { nonce: cookieNonce, box: cookieBox } = curveLongNonceBoxLayout.read(cookie);
     const secrets = openCurveBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, cookieBox);
@@ -148,7 +148,7 @@ class CurveServer implements SecurityMechanism {
     const key = requireCurveBoxKey(transient, clientTransientKey);
     const plain = openCurveBox(key, { prefix: "CurveZMQINITIATE", rest: nonce }, box);
     if (plain === null) {
-      throw unopenedCurveBoxError("INITIATE", "it was changed on the way, or is of another connection");
+      throw unopenedCurveBoxError("INITIATE", "it was changed, or belongs to another connection");
     }
     this.#received.accept(nonce);
     const { clientKey, vouch, metadata } = curveBoxLayouts.INITIATE.read(plain);

@@ -5,7 +5,7 @@
  *     box     = tag [flags body]               ; XSalsa20-Poly1305
  *
  * XSalsa20 uses the first 32 bytes of its stream as the key of Poly1305, and encrypts the message with the rest. The
- * name, nonce and tag before the encrypted bytes have 32 bytes too. Therefore one pass over one buffer makes the key
+ * name, nonce and tag before the encrypted bytes have 32 bytes too. One pass over one buffer therefore makes the key
  * and encrypts the message.
  */
 import { timingSafeEqual } from "node:crypto";
@@ -22,7 +22,8 @@ const tagAt = nonceAt + 8;
 /** The number of bytes before the encrypted part, which begins with the flags. */
 const headBytes = tagAt + 16;
 /**
- * The longest message whose body is copied, which takes less time and half as much memory under Bun as a view.
+ * The longest message whose body is copied, in bytes. Under Bun, a copy takes less time and half as much memory as a
+ * view.
  */
 const smallBytes = 256;
 /** The size of the pieces for `computeTag`: a whole number of Poly1305 blocks. */
@@ -32,7 +33,7 @@ export interface CurveTrafficKeys {
   readonly side: "client" | "server";
   /** The shared key that both sides derive from their transient keys. */
   readonly key: Uint8Array;
-  /** The counters, which continue after the handshake. */
+  /** The counters of the handshake, which continue after it. */
   readonly sent: CurveNonceCounter;
   readonly received: CurveNonceOrderCheck;
 }
@@ -76,7 +77,7 @@ export class CurveTrafficCipher implements ZmtpTrafficCipher {
     checkHead(message);
     this.#nonce.set(message.subarray(nonceAt, tagAt));
     if (!this.#received.isNext(this.#nonce)) {
-      throw new ZmtpError("AUTHENTICATION", "The nonce of a MESSAGE is not above the one before: it was replayed");
+      throw new ZmtpError("AUTHENTICATION", "The nonce of a MESSAGE is not above the previous nonce: it was replayed");
     }
     const plain = new Uint8Array(message); // a copy, because slice() of a Buffer would return a view
     plain.fill(0, 0, 32);
@@ -96,7 +97,7 @@ export class CurveTrafficCipher implements ZmtpTrafficCipher {
     return { flags, body: plain.byteLength <= smallBytes ? plain.slice(bodyAt) : plain.subarray(bodyAt) };
   }
 
-  /** Erases the keys. Afterwards sealing throws, because it would use a known key. */
+  /** Erases the keys. Sealing throws afterwards: an erased key consists of zeros, which is no secret. */
   destroy(): void {
     this.#isOver = true;
     this.#sealKey.fill(0);
@@ -104,11 +105,11 @@ export class CurveTrafficCipher implements ZmtpTrafficCipher {
   }
 
   #checkAlive(): void {
-    if (this.#isOver) throw new ZmtpError("FRAME", "The connection is over, and its keys are gone");
+    if (this.#isOver) throw new ZmtpError("FRAME", "The connection has ended, and its keys were erased");
   }
 }
 
-/** Computes the tag in pieces, because Poly1305 copies its input, which may have 64 MiB. */
+/** Computes the tag in pieces, because Poly1305 copies its input, which may be 64 MiB long. */
 function computeTag(message: Uint8Array, key: Uint8Array): Uint8Array {
   const mac = new Poly1305(key);
   for (let at = headBytes; at < message.byteLength; at += tagPieceBytes) {
@@ -119,9 +120,9 @@ function computeTag(message: Uint8Array, key: Uint8Array): Uint8Array {
 
 function checkHead(message: Uint8Array): void {
   if (message.byteLength <= headBytes) {
-    throw new ZmtpError("FRAME", `A MESSAGE has ${message.byteLength} bytes, and at least ${headBytes + 1} are wanted`);
+    throw new ZmtpError("FRAME", `A MESSAGE has ${message.byteLength} bytes, and at least ${headBytes + 1} are needed`);
   }
   for (let at = 0; at < nonceAt; at++) {
-    if (message[at] !== name[at]) throw new ZmtpError("FRAME", "What came in place of a MESSAGE was not sealed");
+    if (message[at] !== name[at]) throw new ZmtpError("FRAME", "The peer sent unsealed bytes instead of a MESSAGE");
   }
 }

@@ -19,17 +19,18 @@ export interface ZmtpFrameSink {
 }
 
 /**
- * The longest slab, which is one copy of consecutive small bodies. Bodies are copied because the chunk belongs to the
- * caller. Copying each body separately costs ten times as much for bodies from 1 KiB under Bun, and for all bodies
- * under Deno. With a copy of the whole chunk, one small frame could keep 64 KiB or more in memory. A program that keeps
- * a frame for long should copy it.
+ * The longest slab, in bytes. A slab is one copy of several small bodies in a row. Bodies are copied because the chunk
+ * belongs to the caller. Copying each body separately costs ten times as much for bodies from 1 KiB under Bun, and for
+ * all bodies under Deno. With a copy of the whole chunk, one small frame could keep 64 KiB or more in memory. A program
+ * that keeps a frame for a long time should copy it.
  */
 const slabBytes = 16 << 10;
 
 const smallBodyBytes = slabBytes / 2;
 
 /**
- * The first size of the buffer for a body that spans chunks, so that an announced length alone takes little memory.
+ * The first size of the buffer for a body that spans several chunks, in bytes. It is small, so that a peer cannot use
+ * up memory by only announcing a length.
  */
 const firstRoomBytes = 16 << 10;
 
@@ -47,7 +48,7 @@ export class ZmtpFrameDecoder {
 
   readonly #header = new Uint8Array(headerBytesMax);
   #headerLength = 0;
-  /** The growing buffer of a body that spans chunks; null if there is no such body. */
+  /** The growing buffer of a body that spans several chunks; null if there is no such body. */
   #body: Uint8Array | null = null;
   #bodyFlags = 0;
   #bodyBytes = 0;
@@ -65,8 +66,8 @@ export class ZmtpFrameDecoder {
   }
 
   /**
-   * Accepts messages from now on. With a cipher, frames are sealed. `prefix` becomes the first frame of each message,
-   * unless it is null.
+   * Accepts messages from now on. If `cipher` is not null, frames are sealed. `prefix` becomes the first frame of each
+   * message, unless it is null.
    */
   beginTraffic(cipher: ZmtpTrafficCipher | null, prefix: Uint8Array | null): void {
     this.#isTraffic = true;
@@ -80,9 +81,9 @@ export class ZmtpFrameDecoder {
   }
 
   /**
-   * Reads `chunk` from `start` to its end, or until the sink returns false. Returns the index after the bytes it has
-   * read; the caller passes the rest again. Throws ZmtpError FRAME or LIMIT, or an error of the sink; the decoder is
-   * then unusable.
+   * Reads `chunk` from `start` to its end, or until the sink returns false. Returns the index after the bytes that were
+   * read; the caller passes the rest again later. Throws ZmtpError FRAME or LIMIT, or an error of the sink; the decoder
+   * is then unusable.
    */
   push(chunk: Uint8Array, start = 0): number {
     const end = chunk.byteLength;
@@ -120,7 +121,7 @@ export class ZmtpFrameDecoder {
     return at;
   }
 
-  /** Copies this part of the chunk, perhaps together with further bodies. */
+  /** Returns a copy of this part of the chunk. The copy may share its memory with the next bodies. */
   #copy(chunk: Uint8Array, from: number, to: number): Uint8Array {
     if (to === from) return noBytes;
     const offset = from - this.#slabStart;
@@ -128,7 +129,7 @@ export class ZmtpFrameDecoder {
       return this.#slab.subarray(offset, to - this.#slabStart);
     }
     const end = to - from > smallBodyBytes ? to : findRunEnd(chunk, from, to);
-    // No further body would share the slab, so this body is copied separately.
+    // No other body would share the slab, so this body is copied separately.
     if (end - to < 64) return chunk.slice(from, to);
     this.#slab = chunk.slice(from, end);
     this.#slabStart = from;
@@ -163,8 +164,8 @@ export class ZmtpFrameDecoder {
   }
 
   /**
-   * Fills the body. Its buffer grows by doubling, so that bytes are copied about once more, however small the chunks
-   * are.
+   * Fills the body. Its buffer grows by doubling, so that each byte is copied about once more, even if the chunks are
+   * small.
    */
   #fillBody(body: Uint8Array, chunk: Uint8Array, at: number): number {
     const taken = Math.min(this.#bodyBytes - this.#bodyFilled, chunk.byteLength - at);
@@ -199,8 +200,8 @@ export class ZmtpFrameDecoder {
   }
 
   /**
-   * Handles a sealed frame. Only the flags inside it count: outside, RFC 26 uses commands, and libzmq messages without
-   * MORE.
+   * Handles a sealed frame. Only the flags inside the seal count. For the flags outside, RFC 26 uses commands, and
+   * libzmq uses messages without MORE.
    */
   #handleSealedFrame(cipher: ZmtpTrafficCipher, sealed: Uint8Array): boolean {
     const { flags, body } = cipher.open(sealed);
@@ -274,8 +275,8 @@ function findRunEnd(chunk: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * Reads eight bytes, most significant first. Returns Infinity for a large number, because the frame's own check comes
- * later.
+ * Reads eight bytes, most significant first. Returns Infinity for a large number; the caller's check of the frame then
+ * rejects it.
  */
 function readSmallLength(bytes: Uint8Array, at: number): number {
   for (let offset = 0; offset < 6; offset++) if (bytes[at + offset] !== 0) return Infinity;

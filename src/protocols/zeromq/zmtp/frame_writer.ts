@@ -3,17 +3,17 @@ import { writeU32 } from "../../../base/wire/bytes.ts";
 import { zmtpFrameFlags } from "./frame_decoder.ts";
 
 const firstCapacity = 1 << 10;
-/** The largest buffer that a writer keeps for itself after a flush. */
+/** The largest buffer that a writer keeps after a flush, in bytes. */
 const keptCapacity = 64 << 10;
 /**
- * The largest size of `spare`, the buffer that all writers share, so that a writer with much data need not grow its
- * buffer step by step.
+ * The largest size of `spare`, in bytes. All writers share this buffer: a writer with much data then need not grow its
+ * own buffer step by step.
  */
 const spareCapacityMax = 1 << 20;
 let spare: Uint8Array<ArrayBuffer> | null = null;
 /**
- * The shortest body that is written separately. A shorter body is copied, because that is cheaper than another system
- * call.
+ * The shortest body that is written separately, in bytes. A shorter body is copied, because copying takes less time
+ * than another system call.
  */
 const largeBodyBytes = 32 << 10;
 
@@ -33,7 +33,8 @@ export class ZmtpFrameWriter {
   }
 
   /**
-   * Adds all frames of a message. A large body is not copied, so the caller must not change it until it was written.
+   * Adds all frames of a message. A large body is not copied, so the caller must not change it until the body was
+   * written.
    */
   addMessage(frames: readonly Uint8Array[]): void {
     const last = frames.length - 1;
@@ -129,7 +130,10 @@ function keepSpare(buffer: Uint8Array<ArrayBuffer>): void {
   if (byteLength <= spareCapacityMax && byteLength > (spare?.byteLength ?? 0)) spare = buffer;
 }
 
-/** Takes the spare buffer. Returns null if it is too small or in use, or if a small buffer is enough. */
+/**
+ * Takes the spare buffer for this writer. Returns null if the spare buffer is too small or in use, or if a small buffer
+ * is enough.
+ */
 function takeSpare(bytes: number): Uint8Array<ArrayBuffer> | null {
   if (bytes <= keptCapacity || spare === null || spare.byteLength < bytes) return null;
   const taken = spare;

@@ -15,7 +15,7 @@ export const nullSecurityMechanism: SecurityMechanismFactory = {
   asServer: false,
   create: (context) => ({
     traffic: null,
-    // Both sides send READY immediately, as in libzmq, which saves a round trip.
+    // Sends READY without waiting for the peer's, as libzmq does. Both sides thus save a round trip.
     start: () => [encodeZmtpCommand("READY", context.ownMetadata)],
     receive: (command) => handleCommand(context, command),
     destroy() {},
@@ -27,7 +27,7 @@ function handleCommand(context: SecurityMechanismContext, { name, data }: ZmtpCo
     const message = `The peer refused the connection: "${zmtpErrorReason(data)}"`;
     return failedHandshakeStep(new ZmtpError("REFUSED_BY_PEER", message));
   }
-  if (name !== "READY") throw new ZmtpError("COMMAND", `The peer sent ${name} where its READY is due`);
+  if (name !== "READY") throw new ZmtpError("COMMAND", `The peer sent ${name} instead of READY`);
   const properties = decodeZmtpMetadata(data);
   const error = context.acceptProperties(properties, "");
   if (error !== null) return refusedHandshakeStep(error);

@@ -1,13 +1,13 @@
 /**
- * The interface of a security mechanism (NULL, CURVE): a state machine for the handshake of one connection. It takes
- * the peer's commands, and returns commands to send and a result. It uses no socket and no clock. RFC 37,
+ * The interface of a security mechanism (NULL, CURVE): a state machine for the handshake of one connection. The state
+ * machine takes the peer's commands, and returns commands to send and a result. It uses no socket and no clock. RFC 37,
  * "Authentication and Confidentiality".
  */
 import { encodeZmtpError, type ZmtpCommand } from "./zmtp_command.ts";
 import type { ZmtpMetadata } from "./zmtp_metadata.ts";
 import type { ZmtpError } from "./zmtp_error.ts";
 
-/** Tells a mechanism what it needs to know about its connection. */
+/** The facts that a mechanism needs to know about its connection. */
 export interface SecurityMechanismContext {
   /** This side's encoded properties (`encodeZmtpMetadata`), for READY or INITIATE. */
   readonly ownMetadata: Uint8Array;
@@ -18,12 +18,12 @@ export interface SecurityMechanismContext {
   acceptProperties(properties: ZmtpMetadata, userId: string): ZmtpError | null;
 }
 
-/** Creates the mechanism of each connection. Contains the keys. */
+/** Creates a security mechanism for each connection. Contains the keys. */
 export interface SecurityMechanismFactory {
   /** The name in the greeting: at most 20 characters of A-Z 0-9 - _ . + */
   readonly name: string;
   /**
-   * The as-server field of the greeting, which has no meaning for NULL. A peer's field is not checked, because libzmq
+   * The as-server field of the greeting; for NULL it has no meaning. The peer's field is not checked, because libzmq
    * always sends 0.
    */
   readonly asServer: boolean;
@@ -42,23 +42,24 @@ export type ZmtpHandshakeOutcome =
 export interface ZmtpHandshakeStep {
   /** The bodies of commands to send, in this order, before anything else. */
   readonly send: readonly Uint8Array[];
-  /** Null if the handshake waits for the peer's next command. */
+  /** The result of the handshake; null if the handshake waits for the peer's next command. */
   readonly outcome: ZmtpHandshakeOutcome | null;
 }
 
-/** The step of a handshake that continues. */
+/** Returns the step of a handshake that continues. */
 export function continuedHandshakeStep(...send: Uint8Array[]): ZmtpHandshakeStep {
   return { send, outcome: null };
 }
 
-/** The step of a handshake that has failed; `send` may contain an ERROR command. */
+/** Returns the step of a handshake that has failed; `send` may contain an ERROR command. */
 export function failedHandshakeStep(error: ZmtpError, ...send: Uint8Array[]): ZmtpHandshakeStep {
   return { send, outcome: { kind: "failed", error } };
 }
 
 /**
- * The step of a handshake that this side ends because of the peer's properties. An ERROR command tells the peer why. It
- * is not sent for a temporary reason, because an ERROR is final (RFC 37), and libzmq does not reconnect.
+ * Returns the step of a handshake that this side ends because of the peer's properties. An ERROR command tells the peer
+ * the reason. If the reason is temporary, no ERROR is sent: an ERROR is final (RFC 37), and libzmq does not reconnect
+ * after it.
  */
 export function refusedHandshakeStep(error: ZmtpError): ZmtpHandshakeStep {
   if (error.reason === "IDENTITY_TAKEN") return failedHandshakeStep(error);
@@ -69,8 +70,8 @@ export interface SecurityMechanism {
   /** Returns the bodies of commands to send right after the greetings. Called once, before `receive`. */
   start(): readonly Uint8Array[];
   /**
-   * Handles a command of the peer. Not called after the result. If it throws ZmtpError or PROTOCOL, the handshake has
-   * failed, and no ERROR command is sent.
+   * Handles a command of the peer. Not called after the handshake has a result. If it throws ZmtpError or PROTOCOL, the
+   * handshake has failed, and no ERROR command is sent.
    */
   receive(command: ZmtpCommand): ZmtpHandshakeStep;
   /** The cipher for frames after the result `done`; null if frames are not encrypted. */
@@ -90,7 +91,7 @@ export interface ZmtpTrafficCipher {
   seal(flags: number, body: Uint8Array): Uint8Array;
   /**
    * Opens the body of a frame. The argument is valid only during the call; the returned body is a copy. Throws
-   * ZmtpError if the peer has not sealed the body, or if it was replayed or is out of order.
+   * ZmtpError if the peer has not sealed the body, or if the body was replayed or is out of order.
    */
   open(body: Uint8Array): { readonly flags: number; readonly body: Uint8Array };
 }

@@ -20,8 +20,8 @@ export type ZeroMqSocketType = keyof typeof zmtpAllowedPeerTypes;
 export const zmtpIdentityBytesMax = 255;
 
 /**
- * Returns null if a peer with these properties may talk to a socket of type `own`. Accepts a peer without a type, which
- * RFC 37 only recommends.
+ * Returns null if a peer with these properties may talk to a socket of type `own`; otherwise the error. Accepts a peer
+ * without a type, because RFC 37 only recommends the type.
  */
 export function checkZmtpPeerProperties(own: ZeroMqSocketType, properties: ZmtpMetadata): ZmtpError | null {
   const identity = zmtpPropertyBytes(properties, zmtpPropertyNames.identity);

@@ -6,7 +6,7 @@ import { ZmtpError } from "./zmtp_error.ts";
 
 export interface ZmtpCommand {
   readonly name: string;
-  /** A view that is valid only during the call that gets the command. */
+  /** The data of the command: a view that is valid only during the call that gets the command. */
   readonly data: Uint8Array;
 }
 
@@ -38,8 +38,8 @@ export function encodeZmtpError(reason: string): Uint8Array {
 }
 
 /**
- * Returns the reason in an ERROR command's data, safe to print. Accepts any bytes, because an error about an error
- * helps no user.
+ * Returns the reason in an ERROR command's data, safe to print. Accepts any bytes, because an error about an ERROR
+ * command does not help the user.
  */
 export function zmtpErrorReason(data: Uint8Array): string {
   const text = String.fromCharCode(...data.subarray(1, 1 + (data[0] ?? 0)));
@@ -50,7 +50,7 @@ const contextBytesMax = 16;
 const ttlMsMax = 0xffff * 100;
 
 export interface ZmtpPing {
-  /** The milliseconds of silence after which the peer wants to be considered dead; 0 for never. */
+  /** The silence in milliseconds after which the peer wants to be considered dead; 0 for never. */
   readonly ttlMs: number;
   /** The bytes to send back in the PONG; a view of the command. */
   readonly context: Uint8Array;

@@ -12,11 +12,11 @@ const codes = {
   COMMAND: "ZMTP_PROTOCOL",
   /** The peer's socket type does not match this side's, or its properties are invalid. */
   PROPERTIES: "ZMTP_PROTOCOL",
-  /** Another peer has this identity now; this peer may be accepted later. */
+  /** Another peer has this identity now; this side may accept the new peer later. */
   IDENTITY_TAKEN: "REFUSED",
   /** A message, a frame or a command exceeds a limit of this side. */
   LIMIT: "ZMTP_PROTOCOL",
-  /** Memory was short, and the peer did not complete its message. */
+  /** Memory was short, and the peer's message stayed incomplete for too long. */
   OVERLOAD: "CONNECTION_LOST",
   SILENT: "CONNECTION_LOST",
   /** The peer closed the connection during the handshake. */

@@ -18,7 +18,7 @@ export interface ZmtpGreeting {
 /** Encodes this side's greeting, with version 3.1. */
 export function encodeZmtpGreeting(mechanism: { readonly name: string; readonly asServer: boolean }): Uint8Array {
   const { name, asServer } = mechanism;
-  if (!/^[A-Z0-9\-_.+]{1,20}$/.test(name)) throw new RangeError(`"${name}" is no name of a mechanism`);
+  if (!/^[A-Z0-9\-_.+]{1,20}$/.test(name)) throw new RangeError(`"${name}" is not the name of a mechanism`);
   const bytes = new Uint8Array(zmtpGreetingBytes);
   bytes[0] = 0xff;
   bytes[offsets.signatureEnd] = 0x7f;
@@ -39,7 +39,7 @@ export class ZmtpGreetingReader {
 
   /**
    * Takes bytes of the greeting. Returns the greeting when it is complete, otherwise null. Throws ZmtpError GREETING at
-   * the first byte that excludes ZMTP 3, because an older peer would never send the rest.
+   * the first byte that cannot belong to ZMTP 3: an older peer would never send the rest.
    */
   push(chunk: Uint8Array): ZmtpGreeting | null {
     const before = this.#length;

@@ -7,13 +7,15 @@ export interface ZmtpLimits {
   readonly messageBytesMax: number;
   /** The most frames of a message. */
   readonly framesMax: number;
-  /** The most bytes in the body of a command, such as one of the handshake with its properties. */
+  /**
+   * The most bytes in the body of a command. The longest commands are those of the handshake that contain properties.
+   */
   readonly commandBytesMax: number;
 }
 
 /**
- * The bytes of memory that a frame costs besides its content. Measured with a million messages of one byte, a frame
- * costs 97 to 147 bytes under Bun, 170 to 232 under Deno, and more if it is sealed.
+ * The memory that a frame uses in addition to its content, in bytes. Measured with a million messages of one byte, a
+ * frame costs 97 to 147 bytes under Bun, 170 to 232 under Deno, and more if it is sealed.
  */
 export const zmtpFrameOverheadBytes = 128;
 

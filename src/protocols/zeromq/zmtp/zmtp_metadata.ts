@@ -20,7 +20,7 @@ export function zmtpPropertyText(metadata: ZmtpMetadata, name: string): string {
   return String.fromCharCode(...(zmtpPropertyBytes(metadata, name) ?? []).slice(0, 255));
 }
 
-/** Encodes name, length and value of each property, in order. Text is written as ASCII. */
+/** Encodes name, length and value of each property, in order. A value that is a text is written as ASCII. */
 export function encodeZmtpMetadata(properties: readonly (readonly [string, Uint8Array | string])[]): Uint8Array {
   const writer = new ByteWriter();
   for (const [name, value] of properties) {
@@ -35,8 +35,8 @@ export function encodeZmtpMetadata(properties: readonly (readonly [string, Uint8
 }
 
 /**
- * The most properties. They are limited because a property of 8 bytes on the wire takes about 250 bytes of memory.
- * libzmq sends two or three.
+ * The most properties that a peer may send. A property of 8 bytes takes about 250 bytes of memory. libzmq sends two or
+ * three properties.
  */
 const propertiesMax = 256;
 

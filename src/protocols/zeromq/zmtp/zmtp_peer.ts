@@ -1,6 +1,6 @@
 /**
- * One ZMTP connection as a state machine: greeting, handshake, traffic. It takes received bytes, and produces events
- * and bytes to send. It uses no socket and no clock, and limits its memory. RFC 37 (version 3.1) and RFC 23 (3.0).
+ * One ZMTP connection as a state machine: greeting, handshake, traffic. Takes received bytes, and produces events and
+ * bytes to send. Uses no socket and no clock, and limits its memory. RFC 37 (version 3.1) and RFC 23 (3.0).
  */
 import { BatonError } from "../../../base/errors.ts";
 import { decodeZmtpCommand, decodeZmtpPing, encodeZmtpPing, encodeZmtpPong, type ZmtpCommand } from "./zmtp_command.ts";
@@ -28,11 +28,11 @@ import { ZmtpError } from "./zmtp_error.ts";
 export interface ZmtpPeerDescription {
   /** The socket type; empty if the peer did not send one. */
   readonly socketType: string;
-  /** Empty if the peer has none. */
+  /** The peer's identity; empty if it has none. */
   readonly identity: Uint8Array;
-  /** See ZmtpHandshakeOutcome. */
+  /** The peer's public key, if it has proven to own one; see ZmtpHandshakeOutcome. */
   readonly userId: string;
-  /** False for ZMTP 3.0, which has no PING, although some peers of that version use PING. */
+  /** True if the peer knows PING. False for ZMTP 3.0, although some peers of that version use PING. */
   readonly knowsHeartbeats: boolean;
 }
 
@@ -40,26 +40,29 @@ export interface ZmtpPeerDescription {
 export interface ZmtpReceiveOptions {
   /** The frame to put before each received message (for a ROUTER, the peer's identity), or null. */
   readonly prefix: Uint8Array | null;
-  /** False to stop receiving for now, as `onMessage` can. */
+  /** False to receive no messages for now, as `onMessage` can. */
   readonly wantsMore: boolean;
 }
 
 /** Receives the events of the peer, during a call of `push`. */
 export interface ZmtpPeerEvents {
-  /** The handshake is complete; messages can be sent and received. Throws ZmtpError to refuse the peer. */
+  /**
+   * Called when the handshake is complete; messages can be sent and received from now on. Throws ZmtpError to refuse
+   * the peer.
+   */
   onReady(peer: ZmtpPeerDescription): ZmtpReceiveOptions;
-  /** A message has arrived. The frames belong to the receiver. Returns false to stop receiving for now. */
+  /** Called when a message has arrived. The frames belong to the receiver. Returns false to stop receiving for now. */
   onMessage(frames: Uint8Array[]): boolean;
   /**
-   * A PING has arrived. `ttlMs` is the silence in milliseconds after which the peer wants to be considered dead; 0 for
-   * never. Returns false to send no PONG, because the peer does not read.
+   * Called when a PING has arrived. `ttlMs` is the silence in milliseconds after which the peer wants to be considered
+   * dead; 0 for never. Returns false to send no PONG, because the peer does not read.
    */
   onPing(ttlMs: number): boolean;
 }
 
 export interface ZmtpPeerOptions {
   readonly socketType: ZeroMqSocketType;
-  /** This side's identity of at most 255 bytes; empty for none. */
+  /** This side's identity of at most 255 bytes; empty if it has none. */
   readonly identity: Uint8Array;
   readonly mechanism: SecurityMechanismFactory;
   readonly limits: ZmtpLimits;
@@ -70,7 +73,7 @@ export interface ZmtpPeerOptions {
 type Stage = "greeting" | "handshake" | "traffic" | "over";
 
 export class ZmtpPeer {
-  /** The bytes to send. After each call, flush it if `pendingBytes` is not 0. */
+  /** The buffer of bytes to send. The caller must flush it after each call of a method if `pendingBytes` is not 0. */
   readonly output = new ZmtpFrameWriter();
   readonly #options: ZmtpPeerOptions;
   readonly #events: ZmtpPeerEvents;
@@ -90,7 +93,7 @@ export class ZmtpPeer {
       onMessage: (frames) => events.onMessage(frames),
     });
     const properties: [string, string | Uint8Array][] = [[zmtpPropertyNames.socketType, socketType]];
-    // Only sockets that may connect to a ROUTER send an identity (RFC 37). Even an empty identity is sent, as in
+    // Sends an identity only from a socket that may connect to a ROUTER (RFC 37). An empty identity is sent, too, as in
     // libzmq, because some peers expect it.
     if (socketType !== "REP") properties.push([zmtpPropertyNames.identity, identity]);
     this.#mechanism = mechanism.create({
@@ -111,8 +114,9 @@ export class ZmtpPeer {
   }
 
   /**
-   * Takes received bytes, from `start` on. Returns the index after the bytes it has read. If the receiver stops, pass
-   * the rest again later. Throws only ZmtpError, whatever the peer sends; then write `output` and end the connection.
+   * Takes received bytes, from `start` on. Returns the index after the bytes that were read. If the receiver has
+   * stopped, the caller must pass the rest again later. Throws only ZmtpError, whatever the peer sends; the caller must
+   * then write `output` and end the connection.
    */
   push(chunk: Uint8Array, start = 0): number {
     let at = start;
@@ -130,8 +134,8 @@ export class ZmtpPeer {
   }
 
   /**
-   * Adds a message to `output`; call it only if `isReady`. A large frame is not copied, so it must not be changed until
-   * it was written.
+   * Adds a message to `output`. The caller must check `isReady` first. A large frame is not copied, so it must not be
+   * changed until it was written.
    */
   send(frames: readonly Uint8Array[]): void {
     const cipher = this.#mechanism.traffic;
@@ -142,7 +146,7 @@ export class ZmtpPeer {
     }
   }
 
-  /** Adds a PING to `output`. Call it only if `isReady`, and if the peer knows heartbeats. */
+  /** Adds a PING to `output`. The caller must check `isReady` first, and that the peer knows heartbeats. */
   ping(ttlMs: number): void {
     this.#sendCommand(encodeZmtpPing(ttlMs));
   }
@@ -173,7 +177,7 @@ export class ZmtpPeer {
       this.#applyStep(this.#mechanism.receive(command));
       return this.#wantsMore;
     }
-    // PONG needs no action, and these sockets do not use other commands, such as SUBSCRIBE.
+    // Ignores other commands: PONG needs no action, and these sockets do not use commands such as SUBSCRIBE.
     if (command.name === "PING") {
       const { ttlMs, context } = decodeZmtpPing(command);
       if (this.#events.onPing(ttlMs)) this.#sendCommand(encodeZmtpPong(context));
@@ -208,7 +212,8 @@ export class ZmtpPeer {
   }
 
   /**
-   * Ends the connection. Converts PROTOCOL errors of general readers to ZmtpErrors, for example if bytes end too early.
+   * Ends the connection. Converts PROTOCOL errors of the general readers to ZmtpErrors, for example if bytes end too
+   * early.
    */
   #end(error: unknown): unknown {
     this.#stage = "over";

@@ -1,6 +1,6 @@
 /**
- * The two frames that open a connection. Clients and servers before 3.4 omit their last byte, readOnly. A server
- * includes it if the client did.
+ * The two frames that open a connection. Their last byte, readOnly, is missing in clients and servers before 3.4. A
+ * server sends the byte if the client did.
  */
 import type { ByteReader, ByteWriter } from "../../../base/wire/bytes.ts";
 import type { JuteCodec, JuteCodecValue } from "../../../base/wire/record_codec.ts";

@@ -41,12 +41,15 @@ export type ZooKeeperOperationResponse<Name extends ZooKeeperOperationName> = Ju
 /** The codes of multi and multiRead, which contain other operations; multi_request.ts encodes their bodies. */
 export const multiOperationCode = 14;
 export const multiReadOperationCode = 22;
-/** Send this operation only inside a multi, because alone it stops a 3.8.0 server permanently (ZOOKEEPER-2623). */
+/**
+ * The code of an operation that may be sent only inside a multi: alone, it stops a 3.8.0 server permanently
+ * (ZOOKEEPER-2623).
+ */
 export const checkOperationCode = 13;
 export const reconfigOperationCode = 16;
 export const saslOperationCode = 102;
 
-/** The xids (numbers of requests) of replies that belong to no numbered request. */
+/** The xids (request numbers) of replies that do not belong to a numbered request. */
 export const specialXid = { event: -1, ping: -2, auth: -4, setWatches: -8 } as const;
 
 export const watchEventType = {
@@ -75,7 +78,7 @@ export const createFlag = {
 } as const;
 
 /**
- * An ACL that gives all clients all permissions (ZooDefs.Ids.OPEN_ACL_UNSAFE). Other code compares this object by
- * identity; do not change it.
+ * An ACL that gives all clients all permissions (ZooDefs.Ids.OPEN_ACL_UNSAFE). It must never be changed, because other
+ * code compares this object by identity.
  */
 export const openAcl: Acl[] = [{ perms: aclPermission.all, id: { scheme: "world", id: "anyone" } }];

@@ -96,7 +96,7 @@ export const SetWatches2Request = juteRecordCodec({
 export const AddWatchRequest = juteRecordCodec({ path: juteStringCodec, mode: juteIntCodec });
 export const WatchesOfTypeRequest = juteRecordCodec({ path: juteStringCodec, type: juteIntCodec });
 export const AuthPacket = juteRecordCodec({ type: juteIntCodec, scheme: juteStringCodec, auth: juteBytesCodec });
-/** GetSASLRequest and SetSASLResponse: the same record in both directions. */
+/** The record of GetSASLRequest and of SetSASLResponse, which are equal. */
 export const SaslToken = juteRecordCodec({ token: juteBytesCodec });
 export const ErrorResponse = juteRecordCodec({ err: juteIntCodec });
 export const GetEphemeralsRequest = juteRecordCodec({ prefixPath: juteStringCodec });

@@ -42,10 +42,12 @@ test.each([
   (value) => {
     expect(parseTimeZoneVariable(value)).toBe(null);
     expect(() => readTimeZoneVariable("TZ", { TZ: value })).toThrow(
-      `TZ is ${JSON.stringify(value)}, which is no time zone that this machine knows: use a name such as Europe/Berlin`,
+      `TZ is ${
+        JSON.stringify(value)
+      }, which is not a time zone that this machine knows: use a name such as Europe/Berlin`,
     );
     expect(timeZoneWarning({ TZ: value })).toBe(
-      `TZ is ${JSON.stringify(value)}, which is no time zone that this machine knows; times are in UTC`,
+      `TZ is ${JSON.stringify(value)}, which is not a time zone that this machine knows; times are in UTC`,
     );
   },
 );

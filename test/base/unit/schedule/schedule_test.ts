@@ -48,7 +48,7 @@ test("an invalid schedule is refused with the wrong field and what was expected"
     ["@reboot", "@reboot is about one host"],
     ["@every 5m", "@every has no fixed times"],
     ["@noon", '"@noon" is unknown'],
-    ["0 0 31 2 *", "there is no such day"],
+    ["0 0 31 2 *", "no year has such a day"],
   ];
   for (const [text, why] of wrong) {
     expect(() => new Schedule(text, "UTC")).toThrow(`${JSON.stringify(text)} is not a schedule`);

@@ -125,6 +125,6 @@ test("a file that cannot be read is an error of its setting at the start; later 
   symlinkSync("ca.pem", names().ca);
   expect(tls.current().ca).toBe(pem("ca.pem"));
   expect(tls.current().ca).toBe(pem("ca.pem"));
-  expect(warnings).toEqual([expect.stringMatching(/keeps the ones read before: .*too many symbolic links/)]);
+  expect(warnings).toEqual([expect.stringMatching(/keeps using the previous ones: .*too many symbolic links/)]);
   expect(() => new TlsFiles(names())).toThrow(expect.objectContaining({ code: "CONFIG" }));
 });

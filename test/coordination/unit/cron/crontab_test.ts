@@ -145,7 +145,7 @@ test("each mistake has its line and what was expected", () => {
     ["@reboot x", '1: "@reboot" is not a schedule: @reboot is about one host, not about a time'],
     ["@every 5m x", "1: "],
     ["0 ~ * * * x", "which each host would choose differently"],
-    ["0 0 31 2 * x", "there is no such day in any year"],
+    ["0 0 31 2 * x", "no year has such a day"],
     ["0 3 * *", '1: "0 3 * *" has 4 words, expected NAME=VALUE (letters, digits and _), or five fields of a schedule'],
     ["A-B=3", '1: "A-B=3" has 1 word, expected NAME=VALUE'],
     [`x${"y".repeat(50)}`, `"x${"y".repeat(39)}…" has 1 word`],

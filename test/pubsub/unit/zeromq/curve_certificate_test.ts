@@ -84,7 +84,7 @@ describe("is refused with its file, its line and what is wrong, and without the 
     [
       "a character of no key",
       change(publicText, `${publicText.slice(0, 6)}_${publicText.slice(7)}`),
-      /^The public-key in a\.key, line 4, is no key in Z85: its character 7 is none of Z85$/,
+      /^The public-key in a\.key, line 4, is not a key in Z85: its character 7 is none of Z85$/,
     ],
     [
       "more than Z85 can say",
@@ -94,7 +94,7 @@ describe("is refused with its file, its line and what is wrong, and without the 
     [
       "a pair that is none",
       change(publicText, other),
-      /^The public-key in a\.key is not that of the secret-key beside it$/,
+      /^The public-key in a\.key does not belong to the secret-key beside it$/,
     ],
     [
       "a public key of low order",

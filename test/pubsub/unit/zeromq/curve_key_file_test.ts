@@ -121,7 +121,7 @@ describe("a secret key is refused", () => {
   test("where a public key was given for it, with the file that likely has it", () => {
     const { path } = newKey();
     expect(refusal(() => readCurveSecretKey(`${path}.pub`))).toBe(
-      `${path}.pub has a public key only, and the secret one is wanted here, which is likely in ${path}`,
+      `${path}.pub has only a public key, and the secret key is needed here; it is probably in ${path}`,
     );
   });
 });
@@ -129,8 +129,8 @@ describe("a secret key is refused", () => {
 test("a secret key is not taken for a public one: it is where it should not be", () => {
   const { path } = newKey();
   expect(refusal(() => readCurvePublicKey(path))).toBe(
-    `${path} has a secret key, which is for its owner alone; the public one is wanted here, ` +
-      `which is likely in ${path}.pub`,
+    `${path} has a secret key, which is for its owner alone; the public key is needed here; ` +
+      `it is probably in ${path}.pub`,
   );
 });
 
@@ -138,7 +138,7 @@ describe("what is no key file", () => {
   test("is not there", () => {
     const path = newPath();
     expect(refusal(() => readCurveSecretKey(path))).toBe(
-      `Cannot read the key file ${path}: it is not there; baton pubsub keygen ${path} makes one`,
+      `Cannot read the key file ${path}: it does not exist; baton pubsub keygen ${path} makes one`,
     );
   });
 

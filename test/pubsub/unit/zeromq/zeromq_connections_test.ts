@@ -347,17 +347,17 @@ test("options that cannot be meant are refused", () => {
   expect(refused({ identity: "\0x" })).toThrow("cannot begin with a zero byte");
   expect(refused({ sendHighWater: 0 })).toThrow("Cannot use 0 as sendHighWater");
   // Every comparison with NaN is false: as a limit it would be none.
-  expect(refused({ connectionsMax: NaN })).toThrow("Cannot use NaN as connectionsMax: it is 1 or more");
+  expect(refused({ connectionsMax: NaN })).toThrow("Cannot use NaN as connectionsMax: it must be 1 or more");
   expect(refused({ limits: { messageBytesMax: NaN } })).toThrow("Cannot use NaN as limits.messageBytesMax");
   expect(refused({ limits: { framesMax: 0 } })).toThrow("Cannot use 0 as limits.framesMax");
   expect(refused({ limits: { commandBytesMax: -1 } })).toThrow("Cannot use -1 as limits.commandBytesMax");
   expect(refused({ handshakeMsMax: NaN })).toThrow("Cannot use NaN as handshakeMsMax");
   expect(refused({ heartbeat: { everyMs: NaN, timeoutMs: 0 } })).toThrow("Cannot use NaN as heartbeat.everyMs");
   expect(refused({ heartbeat: { everyMs: 0, timeoutMs: -1 } })).toThrow(
-    "Cannot use -1 as heartbeat.timeoutMs: it is 0 or more",
+    "Cannot use -1 as heartbeat.timeoutMs: it must be 0 or more",
   );
   expect(refused({ reconnect: { minMs: 0, maxMs: 1 } })).toThrow("Cannot use 0 as reconnect.minMs");
   expect(refused({ reconnect: { minMs: 10, maxMs: 9 } })).toThrow(
-    "Cannot use 9 as reconnect.maxMs: it is 10 or more, as reconnect.minMs",
+    "Cannot use 9 as reconnect.maxMs: it must be 10 or more, as reconnect.minMs",
   );
 });

@@ -156,7 +156,7 @@ describe("is refused:", () => {
         if (name === "HELLO") changed[6] = 2;
         return changed;
       });
-    expect(thrownBy(run).message).toBe("The peer speaks CurveZMQ 2.0, and 1.0 is wanted");
+    expect(thrownBy(run).message).toBe("The peer speaks CurveZMQ 2.0, and 1.0 is expected");
   });
 });
 

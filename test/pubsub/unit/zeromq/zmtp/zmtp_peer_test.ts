@@ -147,7 +147,7 @@ describe("the NULL handshake", () => {
   const refusals: Record<string, [Uint8Array, string, RegExp]> = {
     "an ERROR": [command("ERROR", text("\x06go off")), "REFUSED", /refused the connection: "go off"/],
     "an ERROR without a reason": [command("ERROR"), "REFUSED", /refused the connection: ""/],
-    "another command": [command("PING", text("\0\0")), "ZMTP_PROTOCOL", /sent PING where its READY is due/],
+    "another command": [command("PING", text("\0\0")), "ZMTP_PROTOCOL", /sent PING instead of READY/],
     "a message": [frame(0, text("x")), "ZMTP_PROTOCOL", /a message before the end of the handshake/],
     "a property cut short": [command("READY", text("\x03abc")), "ZMTP_PROTOCOL", /cannot be read/],
     "a property twice": [
