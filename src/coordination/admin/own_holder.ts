@@ -15,7 +15,7 @@ export async function isLockHeldByHolderIds(zk: ZooKeeper, path: string, ids: re
   return holders.some((name) => ids.includes(parseHolderNode(name)?.guid ?? "")) ||
     own.some((name) =>
       ids.includes(parseBarrierParticipantNode(name)?.guid ?? "") ||
-      // For a contender of an interop lock, the lock is held while the contender's command runs.
+      // A contender of an interop lock holds the lock while its command runs.
       ids.includes(readInteropNodeGuid(name))
     );
 }

@@ -107,7 +107,7 @@ function brokenOf(value: unknown): BrokenBarrierGeneration | null {
 }
 
 /**
- * What happens if a member is lost before the start: the generation breaks ("fail"), or waits for another participant
+ * The reaction to the loss of a member before the start: the generation breaks ("fail"), or waits for another participant
  * ("wait").
  */
 export type BarrierMemberLossPolicy = "fail" | "wait";

@@ -38,7 +38,7 @@ export interface EnterBarrierOptions
   /** Number of processes that start together. */
   readonly parties: number;
   /**
-   * What happens if a member is lost before the start: the barrier breaks (the default), or waits for another
+   * The reaction to the loss of a member before the start: the barrier breaks (the default), or waits for another
    * participant.
    */
   readonly onMemberLost?: BarrierMemberLossPolicy;

@@ -66,7 +66,7 @@ export async function openCoordinationSession(
     readonly io: Io;
     readonly clock: Clock;
     readonly quiet: boolean;
-    /** What the command waits for, for messages. Empty if the command can do nothing without the servers. */
+    /** The object of the wait, for messages. Empty if the command can do nothing without the servers. */
     readonly what: string;
   },
 ): Promise<ZooKeeper> {

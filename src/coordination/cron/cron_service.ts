@@ -75,7 +75,7 @@ class CronService {
   readonly #slots: CronJobSlots;
   readonly #serversClock = new TickServersClock(this.#deps.clock, Date.now);
   readonly #reloaded = new ListenerSet();
-  /** Aborts when the service must begin no more ticks. */
+  /** Aborts when the service must not begin further ticks. */
   readonly #stop = new AbortController();
   /** Aborts when the service must stop running jobs. */
   readonly #stopJobs = new AbortController();
@@ -169,7 +169,7 @@ class CronService {
         followers.set(key, { retire, ended: following.catch((thrown: unknown) => bug.abort(thrown)) });
       }
     };
-    await rejectOnAbort(this.#askClock(zk), over).catch(() => {}); // after a failure, each schedule asks the servers itself
+    await rejectOnAbort(this.#askClock(zk), over).catch(() => {}); // each schedule asks itself then
     using _reloads = new CleanupScope(this.#reloaded.subscribe(apply));
     apply();
     await whenAborted(over);

@@ -21,7 +21,7 @@ export interface CronJobOptions {
   readonly retriesMax: number;
   /** The pause before the next try of a failed tick. */
   readonly retryDelayMs: number;
-  /** What happens to a tick if the lock is busy: it is skipped, or waits. */
+  /** The reaction to a busy lock: the tick is skipped, or waits. */
   readonly overlap: "skip" | "wait";
   readonly maxHoldMs: number | undefined;
   /** How many records the job's history keeps; if undefined, the service's limit. */

@@ -59,7 +59,7 @@ export interface UnrecordedHold {
   readonly version: number;
   readonly guid: string;
   /**
-   * What is known about the hold. If the end is unknown, the result is "lost", which is true only if the holder no
+   * The known facts about the hold. If the end is unknown, the result is "lost", which is true only if the holder no
    * longer exists.
    */
   readonly record: HistoryRecord;

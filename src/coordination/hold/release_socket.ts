@@ -32,7 +32,7 @@ export interface HolderReleaseResponse {
    * is being stopped.
    */
   readonly result: "released" | "unknown" | "not_stopped" | "lost" | "revoked" | "time_limit";
-  /** Processes that were started under the lock and still run, and the number of those that are not listed. */
+  /** The processes that were started under the lock and still run. If there are many, the others are only counted. */
   readonly running: readonly { readonly pid: number; readonly command: string }[];
   readonly more: number;
 }
@@ -52,13 +52,13 @@ export type OpenReleaseSocket = (
   onRequest: (request: ReceivedReleaseRequest) => void,
 ) => Promise<OwnReleaseSocket>;
 
-/** The possible parents of the folder. Other places are cleared when the user logs out. */
+/** The possible parent folders of the sockets' folder. Other folders are cleared when the user logs out. */
 const places = ["/tmp", "/var/tmp"];
 
-/** The maximum length of a line, in bytes: far more than 20 command lines. */
+/** The longest line, in bytes: far more than 20 command lines. */
 const lineBytesMax = 64 * 1024;
 
-/** The maximum number of simultaneous requesters. */
+/** The most requesters at the same time. */
 const connectionsMax = 100;
 
 /** Listens for requests, and removes the files of killed holder processes. Throws CANNOT_CREATE. */
@@ -92,14 +92,14 @@ export const openReleaseSocket: OpenReleaseSocket = async ({ holderId, script },
   }
 };
 
-/** The owner of a socket, as its path tells. */
+/** The owner of a socket, as its path identifies it. */
 export interface ReleaseSocketOwner {
   readonly holder: ProcessIdentity;
   readonly script: ProcessIdentity;
   readonly id: string;
 }
 
-/** Returns null for other paths. */
+/** Parses the path of a release socket. Returns null for other paths. */
 export function parseReleaseSocketPath(path: string): ReleaseSocketOwner | null {
   const [, pid, ticks, scriptPid, scriptTicks, id] = /^(\d+)\.(\d+)-(\d+)\.(\d+)-([0-9a-f]+)$/.exec(basename(path)) ??
     [];
@@ -111,7 +111,7 @@ export function parseReleaseSocketPath(path: string): ReleaseSocketOwner | null 
   };
 }
 
-/** Returns whether the holder process of a socket may be alive and has not released its lock. */
+/** Returns true if the holder process of a socket may be alive and may still hold its lock. */
 export function isReleaseSocketUsable(path: string): boolean {
   const owner = parseReleaseSocketPath(path);
   if (owner === null || !isSameProcessAlive(owner.holder)) return false;
@@ -141,7 +141,7 @@ export async function requestRelease(
 ): Promise<HolderReleaseResponse | "killed" | "late" | null> {
   const response = Promise.withResolvers<HolderReleaseResponse | "killed" | "late" | null>();
   const onLine = (line: string) => response.resolve(parseLine<HolderReleaseResponse>(line) ?? "killed");
-  // A holder process that ends normally removes its file first.
+  // A holder process that ends normally removes its file before it closes the connection.
   const onClosed = () => response.resolve(lstatSync(path, { throwIfNoEntry: false }) === undefined ? null : "killed");
   using deadline = deadlineAfter(clock, waitMs, { reason: () => new Error("late") });
   deadline.signal.addEventListener("abort", () => response.resolve("late"));
@@ -169,7 +169,7 @@ function makeFolder(): string {
     try {
       mkdirSync(folder, { mode: 0o700 });
     } catch {
-      // the folder exists, or cannot be created
+      // The folder exists already, or cannot be created; the check below finds out.
     }
     if (isOwnFolder(folder)) return folder;
   }
@@ -186,7 +186,7 @@ function folderIn(place: string): string {
 }
 
 /**
- * Returns whether the folder belongs to this user alone. Another user may have created a folder or link of this name.
+ * Returns true if the folder belongs to this user alone. Another user may have created a folder or link with this name.
  */
 function isOwnFolder(folder: string): boolean {
   try {
@@ -198,8 +198,8 @@ function isOwnFolder(folder: string): boolean {
 }
 
 /**
- * Removes the files of killed holder processes. If one in another PID namespace is alive, it responds, and its file
- * stays.
+ * Removes the files of killed holder processes. A holder process in another PID namespace responds if it is alive; its
+ * file stays.
  */
 async function removeLeftFiles(folder: string): Promise<void> {
   for (const name of readdirSync(folder)) {
@@ -233,7 +233,7 @@ function lineReader(onLine: (line: string) => void, onTooLong: () => void): (chu
   };
 }
 
-/** Returns null for text that is no message. */
+/** Parses a line of JSON. Returns null for text that is not a message. */
 function parseLine<T extends object>(line: string): T | null {
   try {
     const value: unknown = JSON.parse(line);

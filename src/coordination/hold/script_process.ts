@@ -12,8 +12,8 @@ import {
 import type { Clock } from "../../base/support/clock.ts";
 
 /**
- * Returns the script that has started `pid`, even if a subshell started it. `$(…)`, `(…)` and pipes run in a copy of
- * the shell.
+ * Returns the script that has started `pid`, even if a subshell of the script started it. `$(…)`, `(…)` and pipes run
+ * in a copy of the shell.
  */
 export function findEnclosingScript(pid: number): ProcessRow | null {
   let row = readProcess(pid);
@@ -21,7 +21,7 @@ export function findEnclosingScript(pid: number): ProcessRow | null {
   return row;
 }
 
-/** Returns whether two processes run the same program with the same arguments; false if they cannot be read. */
+/** Returns true if two processes run the same program with the same arguments; false if they cannot be read. */
 function runsSameProgram(one: number, other: number): boolean {
   const program = readProgramPath(one);
   return program !== "" && program === readProgramPath(other) &&
@@ -30,18 +30,18 @@ function runsSameProgram(one: number, other: number): boolean {
 
 const shells = ["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "lksh", "yash", "posh", "busybox"];
 
-/** Returns false if the program cannot be read. */
+/** Returns true if the process is a shell; false if its program cannot be read. */
 export function isShellProcess(pid: number): boolean {
   return shells.includes(basename(readProgramPath(pid)).replace(/^rbash$/, "bash"));
 }
 
 /**
- * Returns the process's arguments from the program's name on. If the kernel has started the interpreter of a script's
- * first line, the first returned argument is the script itself.
+ * Returns the command line of a process, without an interpreter. If the kernel has started the interpreter in a
+ * script's first line, the first word is the script; otherwise it is the program.
  */
 export function readScriptCommand(pid: number): [string, ...string[]] {
   const args = readProcessArguments(pid);
-  // The kernel names a process after the started file, and keeps 15 bytes of this name.
+  // The kernel names a process after the file that was started, and keeps 15 bytes of the name.
   const name = processName(pid);
   const start = args.findIndex((arg) => Buffer.from(basename(arg)).subarray(0, 15).toString() === name);
   const [first = `process ${pid}`, ...others] = args.slice(Math.max(0, start));
@@ -49,7 +49,7 @@ export function readScriptCommand(pid: number): [string, ...string[]] {
 }
 
 /**
- * The time between checks, and so the longest delay of the release, in milliseconds. Reading a file of /proc takes
+ * The time between checks in milliseconds. It is also the longest delay of the release. Reading a file of /proc takes
  * microseconds.
  */
 const checkIntervalMs = 100;
@@ -63,8 +63,8 @@ const settleMs = 10;
 export class ScriptWatch implements Disposable {
   readonly #end = Promise.withResolvers<void>();
   /**
-   * Resolves a moment after the process has ended, so that its last programs have the environment by which baton finds
-   * them.
+   * Resolves a moment after the process has ended. By then, the last programs of the process have the environment by
+   * which baton finds them.
    */
   readonly ended = this.#end.promise;
   readonly #script: ProcessIdentity;

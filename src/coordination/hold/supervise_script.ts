@@ -1,8 +1,8 @@
 /**
- * Supervises a running script like superviseChild supervises a command: its processes are dead before the servers can
- * grant the lock again. First the guard process watches, then the script gets the variables. Supervision ends with the
- * script, or with a release request, after which no process belongs to the lock. Only such a request releases the
- * lease.
+ * Supervises a running script, as superviseChild supervises a command: its processes are dead before the servers can
+ * grant the lock again. The script gets the variables only after the guard process has begun to watch. Supervision ends
+ * with the script, or with a release request; after that, no process belongs to the lock. Only a release request
+ * releases the lease.
  */
 import { basename } from "node:path";
 import { CleanupScope, onAbort } from "../../base/support/abort.ts";
@@ -42,8 +42,8 @@ import { JobProcessFinder } from "../../base/process/proc/known_processes.ts";
 import { isGuardProcess } from "../../base/process/guard/guard.ts";
 
 /**
- * Returns the signals of a holder process. It ignores real signals, because users signal the script, with which the
- * hold ends. For the code that waits for the lock, `stop` is a SIGTERM.
+ * Returns the signals of a holder process. It ignores real signals: users signal the script, and the hold ends with the
+ * script. The code that waits for the lock gets a SIGTERM when `stop` aborts.
  */
 export function holderSignals(real: SignalSource, stop: AbortSignal): SignalSource & Disposable {
   const unlisten = real.listen([...stopSignals, "SIGTSTP"], () => {});
@@ -71,7 +71,7 @@ export interface ScriptHold {
 /** A response lists at most this many processes, and counts the others. */
 const listedProcessesMax = 20;
 
-/** Resolves like `superviseChild`. */
+/** Supervises the script. Resolves like `superviseChild`. */
 export async function superviseScript(options: SuperviseOptions, hold: ScriptHold): Promise<ChildOutcome> {
   const { clock, guard, lease } = options;
   const { script } = hold;
@@ -84,7 +84,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
   const releases = new ReleaseHandler(options);
-  // The socket is opened before the guard process watches, because a failure here must not kill the script.
+  // Opens the socket before the guard process watches: a failure to open it must not kill the script.
   const openSocket = hold.openSocket ?? openReleaseSocket;
   using socket = await openSocket({ holderId: cookie, script }, (request) => releases.receive(request));
   const lockTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
@@ -131,12 +131,12 @@ class ReleaseHandler {
   #release = () => {};
   #stopReason: StopReason | null = null;
   #isBusy = false;
-  /** Whether the processes are paused until the servers respond. */
+  /** True if the processes are suspended until the servers respond. */
   #isFrozen = false;
-  /** The accepted request, and its response without the result, which follows from the release. */
+  /** The accepted request, and its response without the result. The result is known only after the release. */
   #accepted: { readonly request: ReceivedReleaseRequest; readonly left: Omit<HolderReleaseResponse, "result"> } | null =
     null;
-  /** The result for requests after the end. */
+  /** The result for requests that arrive after the end; null before the end. */
   #final: HolderReleaseResponse["result"] | null = null;
 
   constructor(options: SuperviseOptions) {
@@ -150,7 +150,10 @@ class ReleaseHandler {
     this.#options.onEvent?.(event);
   }
 
-  /** Must be called when supervision has begun. `release` ends supervision, so that the lock can be released. */
+  /**
+   * Starts to handle requests; called when supervision has begun. `release` ends supervision, so that the lock can be
+   * released.
+   */
   start(processes: ProcessesOfScript, release: () => void): void {
     this.#processes = processes;
     this.#release = release;
@@ -163,7 +166,10 @@ class ReleaseHandler {
     void this.#handleNext();
   }
 
-  /** Must be called after supervision. Releases the lease if a request was accepted, and responds to all requests. */
+  /**
+   * Ends the handling of requests; called after supervision. Releases the lease if a request was accepted, and responds
+   * to all requests.
+   */
   async close(ending: SupervisedChildEnding): Promise<void> {
     const accepted = this.#accepted;
     let result = resultOf(ending);
@@ -194,14 +200,14 @@ class ReleaseHandler {
     const left = request.stopsProcesses ? await stopProcesses(find, options) : find().alive;
     const { clock, lease } = options;
     clock.noticeSuspend();
-    // When the lease is over, its processes must die, even if the end is noticed late.
+    // When the lease has ended, its processes must die, even if the end is detected late.
     const stopReason = this.#stopReason ?? (lease.isHeld() ? null : "lost");
     if (stopReason !== null) return respond(request, stopReason === "leftovers" ? "lost" : stopReason);
     const running = left.slice(0, listedProcessesMax).map((pid) => ({ pid, command: commandLine(pid) }));
     const response = { running, more: left.length - running.length };
     if (request.stopsProcesses && left.length > 0) return request.respond({ ...response, result: "not_stopped" });
     this.#accepted = { request, left: response };
-    if (this.#isFrozen) processes.signalAll("SIGCONT"); // no process resumes them after the release
+    if (this.#isFrozen) processes.signalAll("SIGCONT"); // no other process would resume them after the release
     this.#release();
   }
 }
@@ -228,13 +234,13 @@ interface ScriptProcessesOptions {
   readonly lockTicks: number;
 }
 
-/** The largest share of time that is spent on looking for the script's descendants. */
+/** The largest share of time that searching for the script's descendants may take. */
 const lookPartMax = 1 / 20;
 
 /**
- * The processes of a script that holds a lock: finds and signals them, and reports which are alive. baton is not their
- * parent. The script shares its process group with other programs (a terminal's or cron's), so no group is signaled.
- * Processes are found by descent from the script, or by the holder ID in their environment.
+ * The processes of a script that holds a lock. Finds and signals them, and reports which are alive. baton is not their
+ * parent. The script shares its process group with other programs (a terminal's or cron's), so baton signals no group.
+ * baton finds processes as descendants of the script, or by the holder ID in their environment.
  */
 export class ProcessesOfScript extends CommandProcesses {
   readonly #script: ProcessIdentity;
@@ -250,12 +256,12 @@ export class ProcessesOfScript extends CommandProcesses {
     this.#known = new JobProcessFinder(cookie, script, lockTicks);
   }
 
-  /** Must be called when the lock is being released, so that no process belongs to it any longer. */
+  /** Called when the lock is being released. From then on, no process belongs to the lock. */
   release(): void {
     this.#isReleased = true;
   }
 
-  /** Passes no signals on, because users send them to the script. */
+  /** Does nothing: users send signals to the script, not to baton. */
   override signalCommand(): void {}
 
   override signalAll(signal: NodeJS.Signals, options?: { readonly isRepeated?: boolean }): void {
@@ -267,8 +273,8 @@ export class ProcessesOfScript extends CommandProcesses {
   }
 
   /**
-   * Remembers the descendants. Otherwise subshells that lose their parents later would not be found, because the holder
-   * ID is not in their environment.
+   * Remembers the descendants. Without this, baton would not find subshells that later lose their parents, because the
+   * holder ID is not in their environment.
    */
   look(): void {
     const startMs = performance.now();
@@ -278,19 +284,16 @@ export class ProcessesOfScript extends CommandProcesses {
     this.#nextLookMs = endMs + (endMs - startMs) / lookPartMax;
   }
 
-  /**
-   * Returns the known processes that have lost their parents. baton cannot reap them, because they are not its
-   * children.
-   */
+  /** Returns the known processes that have lost their parents. Reaps none, because they are not baton's children. */
   reapOrphans(): readonly number[] {
     this.#known.rememberDescendants();
     return this.#isReleased ? [] : this.#known.orphans();
   }
 
   /**
-   * Returns a function that finds the running processes that the script has started under the lock. It leaves out the
-   * script, `requester` with its ancestors (such as subshells), and processes that these have started since (the other
-   * end of a pipe). Returns null if the requester has ended, because its ancestors are unknown then.
+   * Returns a function that finds the running processes that the script has started under the lock. It omits the
+   * script, `requester` with its ancestors (such as subshells), and processes that these have started since (such as
+   * the other end of a pipe). Returns null if the requester has ended, because its ancestors are then unknown.
    */
   finderFor(requester: ProcessIdentity): (() => FoundProcesses) | null {
     const ancestors = new Map([[this.#script.pid, this.#script.startTicks]]);
@@ -315,7 +318,7 @@ export class ProcessesOfScript extends CommandProcesses {
     return () => this.#known.findCertain(null, isWanted);
   }
 
-  /** Returns the processes that must be dead before the lock can be granted again. Finds none after `release()`. */
+  /** Returns the processes that must be dead before the lock can be granted again. Returns none after `release()`. */
   protected find(): FoundProcesses {
     if (this.#isReleased) return { alive: [], isCertain: true };
     const isWanted = (pid: number) => !this.hasEnded || this.#isStopped || !this.#known.isOlder(pid);
@@ -326,11 +329,14 @@ export class ProcessesOfScript extends CommandProcesses {
 
 interface FoundProcesses {
   readonly alive: readonly number[];
-  /** Whether an empty `alive` proves that no process is alive. */
+  /** True if an empty `alive` proves that no process is alive. */
   readonly isCertain: boolean;
 }
 
-/** Compares start times. Within a tick of 10 ms, compares pids, because the kernel increases them. */
+/**
+ * Returns true if the first process was started before the other. Within a tick of 10 ms, compares pids, because the
+ * kernel assigns them in ascending order.
+ */
 function startedBefore(one: ProcessIdentity, other: ProcessIdentity): boolean {
   return one.startTicks === other.startTicks ? one.pid < other.pid : one.startTicks < other.startTicks;
 }
@@ -342,8 +348,8 @@ const stopCheckIntervalMs = 20;
 const killGraceMs = 1000;
 
 /**
- * Sends the stop signal once to each process that `find` returns, and SIGKILL after `killAfterMs` to those that are
- * left. Resolves with the processes that could not be stopped.
+ * Sends the stop signal once to each process that `find` returns, and SIGKILL after `killAfterMs` to those that still
+ * run. Resolves with the processes that could not be stopped.
  */
 async function stopProcesses(
   find: () => FoundProcesses,
@@ -358,7 +364,7 @@ async function stopProcesses(
     for (const pid of left) {
       if (nowMs >= killAtMs) sendSignal(pid, "SIGKILL");
       else if (!signalled.has(pid)) sendSignal(pid, stopSignal);
-      if (!signalled.has(pid)) sendSignal(pid, "SIGCONT"); // a stopped process reacts to no other signal
+      if (!signalled.has(pid)) sendSignal(pid, "SIGCONT"); // a suspended process cannot react
       signalled.add(pid);
     }
     await sleep(clock, stopCheckIntervalMs);

@@ -1,6 +1,7 @@
 /**
- * One contender for a lock of Curator or kazoo programs. It creates a node in their queue and waits until no node is
- * ahead. Each step begins with a read, so it can be repeated after any failure. interop_queue_position.ts decides.
+ * One contender for a lock of Curator or kazoo programs. It creates a node in the queue of these programs and waits
+ * until no node is ahead. Each step begins with a read, so that a step can be repeated after any failure.
+ * interop_queue_position.ts decides.
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -40,32 +41,32 @@ class InteropContender {
   readonly #options: InteropContenderOptions;
   readonly #waits: ContenderWaits;
   #guid = "";
-  /** This contender's node in the queue, once it was seen there. */
+  /** The name of this contender's node in the queue; null until the node was seen there. */
   #node: string | null = null;
-  /** True after a lost response, because the request may still be executed. */
+  /** True after a response was lost. The request may still be executed. */
   #mustSettle = false;
   #isBusy = false;
 
-  /** Throws USAGE if the recipe does not have the mode. */
+  /** Throws USAGE if the recipe does not have the requested mode. */
   constructor(zk: ZooKeeper, options: InteropContenderOptions) {
     this.#zk = zk;
     this.#options = options;
     this.#waits = new ContenderWaits(zk.session, options.clock);
-    this.#nodePrefix(""); // throws
+    this.#nodePrefix(""); // throws if the recipe does not have the mode
   }
 
   get guid(): string {
     return this.#guid;
   }
 
-  /** Whether other contenders were in the way in the last response. */
+  /** True if the last response showed other contenders ahead of this one. */
   get isBusy(): boolean {
     return this.#isBusy;
   }
 
   /**
-   * Runs until the contender is granted, busy or stopped. Rejects CONFIG, when the server refuses a request for good,
-   * or when the session ends.
+   * Runs until the contender is granted, busy or stopped. Rejects with CONFIG, or when the server permanently refuses a
+   * request, or when the session ends.
    */
   async run(): Promise<LockContenderOutcome> {
     const outcome = await this.#waits.repeat(async () => {
@@ -77,7 +78,7 @@ class InteropContender {
     return outcome ?? { do: "stopped" };
   }
 
-  /** Deletes this contender's node. Ends when that is done or the session has ended. */
+  /** Deletes this contender's node. Resolves when the node is deleted or the session has ended. */
   async leave(): Promise<void> {
     this.#waits.stop();
     const guid = this.#guid; // `run` may clear it, and nodes of other programs may have no guid
@@ -90,7 +91,7 @@ class InteropContender {
       .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
   }
 
-  /** Reads the queue once and acts on it. Returns null when the queue must be read again. */
+  /** Reads the queue and acts on it. Returns null when the queue must be read again. */
   async #advance(): Promise<LockContenderOutcome | null> {
     const children = this.#mustSettle ? await this.#listChildrenAfterOwnWrites() : await this.#listChildren();
     this.#mustSettle = false;
@@ -109,7 +110,7 @@ class InteropContender {
     if (!this.#options.waits) return { do: "busy" };
     this.#options.onQueued();
     const armed = this.#waits.arm();
-    // Not exists, which leaves a watch even when the node is gone.
+    // Does not use `exists`, which would leave a watch even if the node is gone.
     const ahead = await nullIfNoNode(this.#zk.getData(this.#childPath(position.watch), { watch: armed.event.set }));
     if (ahead !== null) await this.#waits.waitFor(armed);
     return null;
@@ -120,7 +121,10 @@ class InteropContender {
     return interopQueuePosition({ recipe, path: path.lock, children }, this.#guid);
   }
 
-  /** Returns the grant of the first node. Its token, the zxid that created the node, grows along the queue. */
+  /**
+   * Returns the grant of the first node. The grant's token is the zxid that created the node; these zxids increase
+   * along the queue.
+   */
   async #claim(node: string): Promise<GrantedLockContender | null> {
     const stat = await this.#zk.exists(this.#childPath(node));
     if (stat === null) return null;
@@ -143,7 +147,8 @@ class InteropContender {
   }
 
   /**
-   * Creates a node in the queue. Reads the children first, because a node could disturb other programs. Throws CONFIG.
+   * Creates a node in the queue. Reads the children first: in a queue of another recipe, the node could disturb other
+   * programs. Throws CONFIG.
    */
   async #contend(): Promise<void> {
     const { recipe, path, acl, info } = this.#options;
@@ -160,14 +165,18 @@ class InteropContender {
         ...await this.#createMissingRequests(),
         { type: "create", path: prefix, data, acl, flags: createFlag.ephemeralSequential },
       ];
-      // Other clients may create the same nodes, and the server may remove empty containers.
+      // Reads again after a refusal: other clients may create the same nodes, and the server may remove empty
+      // containers.
       if (await nullIfRefused(this.#zk.multi(requests), "NONODE", "NODEEXISTS") !== null) return;
       if (tries > 0) await this.#makeFirst();
       if (tries > 3) await this.#waits.pause(tries);
     }
   }
 
-  /** Creates the topmost node alone. The client then also creates a missing chroot, which a transaction cannot do. */
+  /**
+   * Creates the topmost node by itself. The client then also creates a missing chroot, which is not possible in a
+   * transaction.
+   */
   async #makeFirst(): Promise<void> {
     const { path, recipe, acl } = this.#options;
     const mode = interopNodeNaming(recipe).makesContainers ? "container" : "persistent";
@@ -209,18 +218,16 @@ class InteropContender {
 }
 
 export interface AcquireInteropOptions extends CommonAcquireLockOptions {
-  /**
-   * The recipe of the other programs. Mode "shared" needs a recipe with readers, and mode "permit" is not supported.
-   */
+  /** The recipe of the other programs. Mode "shared" needs a recipe with readers. Mode "permit" is not supported. */
   readonly recipe: InteropRecipe;
 }
 
-/** Maximum number of holders and waiters whose details are read for a message. */
+/** The most holders and waiters whose details are read for a message. */
 const detailsMax = 100;
 
 /**
- * Waits for the lock at `path` and returns the lease. Rejects as `acquireLock` does, or USAGE if the recipe lacks the
- * mode.
+ * Waits for the lock at `path` and returns the lease. Rejects as `acquireLock` does, or with USAGE if the recipe does
+ * not have the mode.
  */
 export async function acquireInteropLock(
   zk: ZooKeeper,

@@ -1,7 +1,8 @@
 /**
- * Decides from the names of the contenders who holds an interop lock and which node to wait for. The lowest sequence
- * holds the lock. No version guards a grant. Safety depends on the sequence numbers and on one list that contains this
- * contender's node. Every contender ahead was created earlier, so it is in that list unless its node was deleted. Pure.
+ * Decides, from the names of the contenders, who holds an interop lock and for which node to wait. The contender with
+ * the lowest sequence holds the lock. No version protects a grant. Safety depends on two facts: the order of the
+ * sequence numbers, and one list that contains this contender's node. Every contender ahead was created earlier, so it
+ * is in that list unless its node was deleted. Pure.
  */
 import { BatonError } from "../../base/errors.ts";
 import {
@@ -23,18 +24,18 @@ export type InteropQueuePosition =
   /** This contender's node does not exist. */
   | { readonly kind: "gone" }
   | { readonly kind: "held"; readonly node: string }
-  /** Wait until `watch`, the nearest node in the way, is gone. */
+  /** The contender must wait until `watch`, the nearest node ahead, is gone. */
   | { readonly kind: "queued"; readonly node: string; readonly watch: string; readonly ahead: number };
 
 /**
- * Last value of the server's counter, 2^31-1. From then on, all contenders get this number, and all would hold the
+ * The last value of the server's counter, 2^31-1. From then on, all contenders get this number, and all would hold the
  * lock.
  */
 const sequenceEnd = 0x7fffffff;
 
 /**
- * Returns the contenders in the order of the queue. Throws CONFIG when that order is not reliable, because a child has
- * an unknown name or the counter is at its end.
+ * Returns the contenders in the order of the queue. Throws CONFIG if that order is not reliable: a child has an unknown
+ * name, or the counter is at its end.
  */
 export function parseInteropQueue({ recipe, path, children }: InteropQueueView): InteropContenderNode[] {
   const queue = children.map((name) => parseInteropNode(recipe, name) ?? refuseChild(name, recipe, path));
@@ -52,13 +53,13 @@ export function parseInteropQueue({ recipe, path, children }: InteropQueueView):
   return queue;
 }
 
-/** Returns the contenders with names of the recipe in the order of the queue, for display. */
+/** Returns the contenders with names of the recipe in the order of the queue, for people to read. */
 export function knownInteropContenders(recipe: InteropRecipe, children: readonly string[]): InteropContenderNode[] {
   const queue = children.map((name) => parseInteropNode(recipe, name)).filter((node) => node !== null);
   return queue.sort((left, right) => left.sequence - right.sequence);
 }
 
-/** Returns the id that `break --holder` accepts. */
+/** Returns the ID of a holder, as `break --holder` accepts it. */
 export function interopHolderId({ guid, name }: InteropContenderNode): string {
   return guid === "" ? name : guid;
 }
@@ -84,7 +85,7 @@ export function interopQueueHolders(queue: readonly InteropContenderNode[]): Int
 function refuseChild(name: string, recipe: InteropRecipe, path: string): never {
   const other = findInteropRecipe(name);
   const why = other === null
-    ? "has no name of this recipe, so that its client and the others do not wait for each other"
+    ? "has no name of this recipe, so its client and the others do not wait for each other"
     : `belongs to ${interopNodeNaming(other).title}, which ignores other recipes. Use --recipe ${other}`;
   throw new BatonError(
     "CONFIG",

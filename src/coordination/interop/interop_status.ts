@@ -1,7 +1,7 @@
 /**
- * Reads the holders and waiters of an interop lock, and breaks the lock. A baton is asked to release as for baton's own
- * locks. A Curator program is asked as Curator's Revoker does, and reacts if it made its lock revocable. A kazoo
- * program cannot be asked.
+ * Reads the holders and waiters of an interop lock, and breaks the lock. To break a lock means to ask its holder. A
+ * baton is asked as for baton's own locks. A Curator program is asked as Curator's Revoker does; it reacts only if it
+ * made its lock revocable. A kazoo program cannot be asked.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { printable } from "../../base/support/text.ts";
@@ -30,18 +30,17 @@ import {
   writeHolderRevocation,
 } from "../lock/break_lock.ts";
 
-/** Maximum number of bytes of another program's node data in a display. */
+/** The most bytes of another program's node data that are shown. */
 const dataCharsMax = 100;
 
 interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
   readonly recipe: InteropRecipe;
-  /** Whether to throw CONFIG if the node has children but none is a contender of the recipe. */
+  /** If true, throws CONFIG if the node has children, but none is a contender of the recipe. */
   readonly refusesOthers?: boolean;
 }
 
 /**
- * Reads the holders and waiters; a lock that does not exist has none. Leaves out children with names that are not the
- * recipe's.
+ * Reads the holders and waiters; a lock that does not exist has none. Omits children whose names are not the recipe's.
  */
 export async function readInteropLockStatus(
   zk: ZooKeeper,
@@ -74,7 +73,10 @@ export async function readInteropLockStatus(
   };
 }
 
-/** Returns the description that baton wrote; for other nodes the name and, if it is text, the data. */
+/**
+ * Returns the description that baton wrote. For a node of another program, returns the name and, if the data is text,
+ * the data.
+ */
 function infoOf(node: InteropContenderNode, data: Uint8Array): HolderNodeInfo {
   const info = parseHolderNodeInfo(data);
   if (info.host !== "" || info.user !== "") return info;
@@ -121,7 +123,7 @@ export async function breakInteropLock(
   return await requestLockRelease(zk, { holder, node, ask }, options);
 }
 
-/** Asks as Curator's Revoker does. Returns false if the holder's node is gone. */
+/** Asks the holder as Curator's Revoker does. Returns false if the holder's node is gone. */
 async function revokeAsCurator(zk: ZooKeeper, node: string): Promise<boolean> {
   return await nullIfNoNode(zk.setData(node, new TextEncoder().encode(curatorRevocation), -1)) !== null;
 }

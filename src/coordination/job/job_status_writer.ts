@@ -1,6 +1,6 @@
 /**
- * Writes the status report of a baton command that runs a user's command. Loaded only with --status-fd or
- * --status-file.
+ * Writes the status report of a baton command that runs a user's command. Loaded only if --status-fd or --status-file
+ * is given.
  */
 import type { ChildOutcome, SupervisedChildEnding } from "../../base/process/spawn/child_outcome.ts";
 import { type CommandStatusReport, StatusReportWriter } from "../../base/terminal/status_report.ts";
@@ -24,7 +24,7 @@ interface ReportedJob {
 export class JobStatusWriter implements Disposable {
   readonly #job: ReportedJob;
   readonly #writer: StatusReportWriter;
-  /** Whether a target could not be written. */
+  /** True if writing to a target has failed. */
   isIncomplete = false;
 
   /** Opens the targets. Throws like StatusReportWriter. */

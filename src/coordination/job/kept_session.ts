@@ -1,7 +1,7 @@
 /**
- * Keeps the session of a dead baton alive while its guard process cannot stop the command's processes, so that its
- * locks stay held. Shows the reason in the holders' records. Stops when the session has ended, or an operator has
- * broken the locks (`baton break --force`).
+ * Keeps the session of a dead baton alive while its guard process cannot stop the command's processes. The session's
+ * locks thus stay held. Shows the reason in the holders' records. Stops when the session has ended, or when an operator
+ * has broken the locks (`baton break --force`).
  */
 import type { GuardKeptJob, GuardKeptSession, GuardSessionActions } from "../../base/process/guard/guard_main.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -15,7 +15,7 @@ import { nullIfNoNode } from "../nodes/node_requests.ts";
 /** The time between two reads of the records, in milliseconds. */
 const showEveryMs = 1000;
 
-/** The time limit for ending a session that no server has resumed, in milliseconds. */
+/** The time limit for ending the session if no server has resumed it, in milliseconds. */
 const endMsMax = 5000;
 
 type KeepOptions = Pick<ZooKeeperConnectOptions, "dial" | "resolve"> & { readonly clock: Clock };
@@ -68,7 +68,7 @@ class ResumedSession implements GuardKeptSession {
     if (this.#zk === null || this.#isShowing || nowMs < this.#shownAtMs + showEveryMs) return;
     this.#shownAtMs = nowMs;
     this.#isShowing = true;
-    // A failure is ignored, because the session notices it, too.
+    // Ignores a failure, because the session detects it, too.
     void this.#show(this.#zk, jobs).catch(() => {}).finally(() => this.#isShowing = false);
   }
 

@@ -18,9 +18,9 @@ export interface CommandRunOptions {
   readonly command: readonly [string, ...string[]];
   readonly quiet: boolean;
   readonly verbose: boolean;
-  /** The running script, if there is no command to start. */
+  /** The running script; undefined if there is a command to start. */
   readonly script?: { readonly pid: number };
-  /** The item of a pool that the command processes, if any. */
+  /** The item that the command processes; undefined if it runs outside a pool. */
   readonly item?: string | undefined;
   readonly values: Pick<SettingValues<typeof lockSettings>, "killAfter" | "signal" | "onDoubt"> & {
     readonly foreground: boolean;
@@ -65,20 +65,20 @@ export interface CommandEnvironmentFacts {
   readonly leases: readonly Lease[];
   readonly waitedMs: number;
   readonly place: CoordinationServers;
-  /** Null on systems without lease notes. */
+  /** The lease note; null on systems without lease notes. */
   readonly note: LeaseNoteFile | null;
-  /** Whether the command inherits the credentials in baton's environment. */
+  /** True if the command inherits the credentials in baton's environment. */
   readonly passAuth: boolean;
   readonly election?: { readonly name: string; readonly value: string };
-  /** The started barrier that has the command as a member, if any. */
+  /** The started barrier of which the command is a member; undefined if there is none. */
   readonly barrier?: Pick<BarrierMembership, "name" | "rank" | "size" | "generation">;
   readonly pool?: { readonly name: string; readonly item: string } | undefined;
   readonly tick?: { readonly tickMs: number; readonly attempt: number } | undefined;
 }
 
 /**
- * Returns the command's variables. The value undefined removes the variable of an outer call. Supervision later appends
- * the first lease's holder ID to BATON_LOCK_COOKIE.
+ * Returns the command's variables. If a value is undefined, the variable of an outer call must be removed. Supervision
+ * later appends the first lease's holder ID to BATON_LOCK_COOKIE.
  */
 export function commandEnvironment({ env }: Io, facts: CommandEnvironmentFacts): Record<string, string | undefined> {
   const { leases, place, election, barrier, pool, tick } = facts;
@@ -116,7 +116,7 @@ export function commandEnvironment({ env }: Io, facts: CommandEnvironmentFacts):
     BATON_LEASE: facts.note?.path ?? "",
   };
   // A command inside a barrier, a pool or a tick keeps its rank, item or tick when it takes another lock. BATON_HOLD
-  // also stays, so that a script can release its locks.
+  // also stays, so that a script can release the locks it holds.
   const outer = [
     "BATON_HOLD",
     ...(barrier === undefined ? ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BATON_RANK", "BATON_SIZE"] : []),
@@ -130,7 +130,7 @@ export function commandEnvironment({ env }: Io, facts: CommandEnvironmentFacts):
   };
 }
 
-/** Returns `"a", "b"`, with control characters escaped. */
+/** Returns a list such as `"a", "b"`, with control characters escaped. */
 export function quotedNames(names: readonly string[]): string {
   return names.map((name) => JSON.stringify(name)).join(", ");
 }

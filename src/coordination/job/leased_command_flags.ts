@@ -23,7 +23,7 @@ export const leasedCommandFlags = {
   ...statusReportFlags,
 } satisfies SettingTable;
 
-/** Replaces the exit code 75, which means that the lock was not acquired in time. */
+/** The flag that replaces the exit code 75, which means that the lock was not acquired in time. */
 export const conflictExitCodeFlag = flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
   group: "waiting",
   basic: true,
@@ -32,5 +32,5 @@ export const conflictExitCodeFlag = flagSetting("-E, --conflict-exit-code", inte
 
 const { scope, killAfter, onDoubt, signal, publishCommand } = lockSettings;
 
-/** The settings of a lock that do not concern its queue. */
+/** The settings of a lock that do not affect its queue. */
 export const leasedCommandSettings = { scope, killAfter, onDoubt, signal, publishCommand } satisfies SettingTable;

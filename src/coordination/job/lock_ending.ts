@@ -1,4 +1,7 @@
-/** Decides how a call ends after its command: the exit code, the reason in the status report, and the message. Pure. */
+/**
+ * Decides how a call of baton ends after its command: the exit code, the reason in the status report, and the message.
+ * Pure.
+ */
 import type { ChildExitStatus, ChildOutcome, SupervisedChildEnding } from "../../base/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { type ErrorCode, errorMessage } from "../../base/errors.ts";
@@ -10,15 +13,15 @@ export interface LockEnding {
   readonly reason: string;
   /** The message for stderr; null if the command ended by itself. */
   readonly message: string | null;
-  /** The signal by which baton ends itself instead of exiting with the code. */
+  /** The signal by which baton ends itself; null or undefined if baton exits with the code. */
   readonly signal?: NodeJS.Signals | null;
 }
 
 /**
  * The signals with which users and supervisors end a program. If such a signal has ended the command, baton ends itself
- * by the same signal. Only then does a shell end its loop after Ctrl-C, and systemd count the end as clean. After other
- * signals (KILL, SEGV) baton exits with 128 + N for signal N. Otherwise its own death would look like a defect of
- * baton.
+ * by the same signal. Otherwise a shell would not end its loop after Ctrl-C, and systemd would not count the end as
+ * clean. After other signals (KILL, SEGV), baton exits with 128 + N for signal N, because its own death would look like
+ * a bug of baton.
  */
 export const mirroredSignals: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
 
@@ -31,14 +34,14 @@ export interface LockEndingFacts {
   readonly what: string;
   /** The kind of the lock in messages; "Lock" by default. */
   readonly kind?: string | undefined;
-  /** Aborts with the reason of the loss. */
+  /** The signal that aborts with the reason of the loss. */
   readonly lost: AbortSignal;
-  /** Why no server responds, in parentheses; empty or undefined if a server responds. */
+  /** The reason why no server responds, in parentheses; empty or undefined if a server responds. */
   readonly outage?: string | undefined;
   readonly maxHoldMs: number | undefined;
   /** Added to the message for a command that could not be started. */
   readonly startHint?: string;
-  /** Whether baton did not start this script, so that the script's exit status is unknown. */
+  /** True if baton did not start the script. The script's exit status is then unknown. */
   readonly isScript?: boolean;
 }
 

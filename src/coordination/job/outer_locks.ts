@@ -7,11 +7,11 @@ export interface OuterLocks {
     readonly name: string;
     readonly path: string;
   }[];
-  /** The holder IDs of these locks and of all locks further out. */
+  /** The holder IDs of these locks, and of all locks further out. */
   readonly ids: readonly string[];
 }
 
-/** Returns the locks of the innermost outer call; null if this call does not run under a lock. */
+/** Returns the locks of the innermost outer call of baton; null if this call does not run under a lock. */
 function findOuterLocks(env: Io["env"]): OuterLocks | null {
   const names = env["BATON_LOCK_NAME"]?.split("\n") ?? [];
   const paths = env["BATON_LOCK_PATH"]?.split("\n").filter(Boolean) ?? [];
@@ -36,7 +36,7 @@ export function requireOuterLocks(env: Io["env"]): OuterLocks {
 }
 
 /**
- * Throws USAGE if an outer call holds the lock, because this call would wait for it forever. `holders` reads the lock's
+ * Throws USAGE if an outer call holds the lock: this call would wait for the lock forever. `holders` reads the lock's
  * holders.
  */
 export type NestedLockCheck = (
@@ -44,7 +44,7 @@ export type NestedLockCheck = (
   holders: () => Promise<readonly { readonly holderId: string }[]>,
 ) => Promise<void>;
 
-/** Returns null if this call does not run under a lock. */
+/** Returns a check for locks that an outer call holds. Returns null if this call does not run under a lock. */
 export function nestedLockCheck(io: Io): NestedLockCheck | null {
   const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return null;

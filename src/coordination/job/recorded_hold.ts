@@ -16,8 +16,8 @@ import { BatonError } from "../../base/errors.ts";
 
 export interface RecordedHold {
   /**
-   * Records how the command ended, and releases the lock. Returns a message if nothing was recorded; then the lock may
-   * still be held.
+   * Records how the command ended, and releases the lock. Returns null if that was recorded. Otherwise returns a
+   * message, and the lock may still be held.
    */
   end(ending: SupervisedChildEnding): Promise<string | null>;
 }
@@ -66,7 +66,7 @@ export class HoldRecorder {
     };
   }
 
-  /** Waits for a lock. If the lock is busy, counts the call as refused. */
+  /** Waits for a lock. If the lock is busy, counts the call as refused in the lock's history. */
   async countIfRefused<T>(name: string, acquiring: Promise<T>): Promise<T> {
     try {
       return await acquiring;
@@ -78,7 +78,7 @@ export class HoldRecorder {
   }
 }
 
-/** Returns a message if the run was not recorded. */
+/** Records a run of a pool. Returns null if it was recorded, otherwise a message. */
 export async function recordPoolRun(
   zk: ZooKeeper,
   run: PoolRunEnd,
@@ -97,7 +97,7 @@ export async function recordPoolRun(
   return problem === null ? null : `the run of pool "${run.name}" is not in its history: ${problem}`;
 }
 
-/** Converts the end of a command for the history. Returns null if the command may still run. */
+/** Converts the end of a command for the history. Returns null if the command may still be running. */
 export function toRecordedHoldEnd(ending: SupervisedChildEnding): RecordedHoldEnd | null {
   const nothing = { exitCode: null, signal: null };
   switch (ending.kind) {
@@ -110,7 +110,7 @@ export function toRecordedHoldEnd(ending: SupervisedChildEnding): RecordedHoldEn
     case "time_limit":
       return { result: "failed", ...nothing, why: "stopped: it ran longer than --max-hold" };
     case "revoked":
-      return { result: "stopped", ...nothing, why: "stopped: the lock was asked back" };
+      return { result: "stopped", ...nothing, why: "stopped: the lock was revoked" };
     case "cancelled":
       return { result: "stopped", ...nothing, why: "a signal came before the command was started" };
     case "not_found":
@@ -127,8 +127,8 @@ export function toRecordedHoldEnd(ending: SupervisedChildEnding): RecordedHoldEn
 }
 
 /**
- * Converts the end of a tick's command. Returns null if it may still run, or if the lock is lost, which the next call
- * records.
+ * Converts the end of a tick's command. Returns null if the command may still be running. Also returns null if the lock
+ * is lost, because the next call records that.
  */
 export function toTickEnd(ending: SupervisedChildEnding): TickCommandEnd | null {
   const end = toRecordedHoldEnd(ending);

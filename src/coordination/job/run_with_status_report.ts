@@ -9,7 +9,7 @@ import { type ExitCode, exitCodes, toExitCode } from "../../base/exit_codes.ts";
 import type { ReportedJobEnd } from "./job_status_writer.ts";
 import type { LockEnding } from "./lock_ending.ts";
 
-/** The facts for the status report, as far as they are known. */
+/** The facts for the status report, as far as they are known when the call ends. */
 export class StatusReportFacts {
   outcome: ChildOutcome | null = null;
   leases: readonly Lease[] = [];
@@ -18,7 +18,7 @@ export class StatusReportFacts {
   waitedMs: number | null = null;
   items: CommandStatusReport["items"] | null = null;
 
-  /** Notes that the locks were granted. No command has run under these locks yet. */
+  /** Records that the locks were granted. No command has run under these locks yet. */
   granted(leases: readonly Lease[], waitedMs: number): void {
     this.outcome = null;
     this.leases = leases;
@@ -38,17 +38,17 @@ export interface StatusReportRunOptions {
     readonly statusFile?: string | undefined;
     readonly conflictExitCode?: number | undefined;
   };
-  /** The expected failures. --conflict-exit-code applies to them, and --quiet suppresses their message. */
+  /** The codes of expected failures. --conflict-exit-code applies to them, and --quiet suppresses their messages. */
   readonly conflicts: readonly ErrorCode[];
-  /** Whether an expected failure counts as success, with a message only with --verbose. */
+  /** True if an expected failure counts as success. Its message is then shown only with --verbose. */
   readonly skips?: boolean;
-  /** Whether --quiet also suppresses the message of an ending. */
+  /** True if --quiet also suppresses the message of an ending. */
   readonly hasQuietEndings?: boolean;
   readonly facts: StatusReportFacts;
 }
 
 /**
- * Calls `run` and reports its end. Then throws BatonError for a failure before the command was started, or
+ * Calls `run` and reports how it ended. Throws BatonError for a failure before the command was started, or
  * StoppedBySignal if a signal ended the wait or the command.
  */
 export async function runWithStatusReport(

@@ -1,4 +1,4 @@
-/** Shows that a call waits for a lock: as an updated line on a terminal, otherwise as a message. */
+/** Shows that a call waits for a lock: on a terminal as a line that is updated, otherwise as a message. */
 import type { Io } from "../../base/terminal/io.ts";
 import { ErasableTerminalLine } from "../../base/terminal/progress_line.ts";
 import type { AcquireLockOptions, WaitingStatus } from "../lock/acquire_lock.ts";
@@ -12,7 +12,7 @@ export interface LockWaitDisplayOptions {
 
 const progressMs = 1000;
 
-/** Updates a line on a terminal. Elsewhere, prints one message, with --verbose only. */
+/** Updates a line on a terminal. If stderr is not a terminal, prints one message, and only with --verbose. */
 export function showLockWait(
   name: string,
   { quiet, verbose }: LockWaitDisplayOptions,

@@ -1,6 +1,6 @@
 /**
- * Acquires a lock: runs one contender under one deadline and one signal. A failure says who holds the lock.
- * docs/protocol/lock.md describes the protocol; test/coordination/model checks it.
+ * Acquires a lock: runs one contender with one deadline and one signal. If that fails, the error says who holds the
+ * lock. docs/protocol/lock.md describes the protocol; test/coordination/model checks it.
  */
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -30,44 +30,50 @@ import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
 export interface CommonAcquireLockOptions {
-  /** "exclusive" when left out. */
+  /** The mode in which to hold the lock; by default "exclusive". */
   readonly mode?: LockMode;
   /**
-   * Maximum wait in milliseconds; "forever" when left out. "none" acquires the lock only if the first response shows
+   * The longest wait in milliseconds; by default "forever". "none" acquires the lock only if the first response shows
    * that it is free; that response must arrive within the session timeout.
    */
   readonly wait?: "none" | "forever" | number;
-  /** When the wait began, on the clock, if that was before this call. `wait` counts from there. */
+  /**
+   * The time at which the wait began, on the clock, if that was before this call. `wait` is measured from this time.
+   */
   readonly sinceMs?: number;
-  /** Ends the wait. A signal of `startCallDeadline` limits the larger call, and replaces `wait`. */
+  /** Ends the wait. If `startCallDeadline` made the signal, it limits the larger call, and `wait` does not apply. */
   readonly signal?: AbortSignal;
   /** Describes this process to others that read the lock. */
   readonly info?: HolderInfo;
   /** Called when the wait begins, when the place in the queue changes, and every `progressMs`. */
   readonly onWaiting?: (status: WaitingStatus) => void;
-  /** Called each time another contender is in the way. The callback must not send a request. */
+  /** Called each time another contender is ahead of this one. The callback must not send a request. */
   readonly onQueued?: () => void;
-  /** Milliseconds between two calls of `onWaiting`. With 0, the default, there are no periodic calls. */
+  /**
+   * The time between two calls of `onWaiting`, in milliseconds. If it is 0 (the default), there are no periodic calls.
+   */
   readonly progressMs?: number;
-  /** Word for the lock in messages: "lock" when left out. */
+  /** The word for the lock in messages; by default "lock". */
   readonly kind?: string;
-  /** ACL of every node that is created; the client's default ACL when left out. */
+  /** The ACL of every node that is created; by default the client's. */
   readonly acl?: Acl[];
-  /** The client's own clock, because leases are compared with it. */
+  /** The client's own clock, because the time is compared with leases. */
   readonly clock?: Clock;
 }
 
 export interface AcquireLockOptions extends CommonAcquireLockOptions {
   readonly limit?: number;
-  /** Place in the order of the queue, from 0 (served first) to 999; 100 when left out. */
+  /** The position in the queue, from 0 (served first) to 999; 100 by default. */
   readonly priority?: number;
-  /** Parent node of all objects: "/baton" when left out. */
+  /** The parent node of all objects; "/baton" by default. */
   readonly root?: string;
   readonly path?: LockPath;
-  /** Format of the data of the lock's node. When left out, the data contains only the limit. */
+  /** The format of the data of the lock's node. By default, the data contains only the limit. */
   readonly state?: LockStateCodec;
   readonly isNew?: boolean;
-  /** Made in the same transaction as the grant. `acquireLock` rejects with what the claim throws. */
+  /**
+   * A claim to make in the same transaction as the grant. If the claim throws, `acquireLock` rejects with that error.
+   */
   readonly claim?: LockGrantClaim;
 }
 
@@ -78,15 +84,15 @@ export interface WaitingStatus {
   readonly status: LockStatus;
 }
 
-/** Maximum number of holders and waiters whose details are read for a message. */
+/** The most holders and waiters whose details are read for a message. */
 const detailsMax = 100;
 
 export interface LockContender {
   /** The id in the name of the contender's node; empty while there is no node. */
   readonly guid: string;
-  /** Whether other contenders were in the way in the last response. */
+  /** True if the last response showed other contenders ahead of this one. */
   readonly isBusy: boolean;
-  /** Whether `leave` must give a claim back. */
+  /** True if `leave` must return a claim. */
   readonly hasClaimed?: boolean;
   run(): Promise<LockContenderOutcome>;
   leave(): Promise<void>;
@@ -98,22 +104,23 @@ export interface LockProtocol {
   newContender(settings: CommonLockContenderOptions): LockContender;
   readStatus(): Promise<LockStatus>;
   /**
-   * Returns the request to release the lock in the data of the holder's node, or null. By default parses baton's own
-   * format.
+   * Returns the request to release the lock that is in the data of the holder's node; null if there is none. By default
+   * parses baton's own format.
    */
   readonly parseRevocation?: (data: Uint8Array) => HolderRevocation | null;
 }
 
 /**
- * Waits for the lock and returns the lease. Rejects with the signal's reason, with what a server refuses, or with one
+ * Waits for the lock and returns the lease. Rejects with the signal's reason, with the error of a server, or with one
  * of these codes:
  * - LOCK_BUSY: the lock is busy and `wait` is "none"
- * - LOCK_TIMEOUT: the wait is over, and a server has reported that the lock is busy
+ * - LOCK_TIMEOUT: the time to wait has passed, and a server has responded that the lock is busy
  * - LIMIT_MISMATCH: others hold the lock with another limit
  * - CONFIG: the session timeout is below 2 s, or a node is not baton's
  * - UNREACHABLE: no server responded in time, or the session ended during the wait
  *
- * A call that rejects has left the queue. If no server responds within 1 s, it leaves as soon as one does.
+ * A call that rejects has left the queue. If no server responds within 1 s, it leaves the queue as soon as a server
+ * responds.
  */
 export async function acquireLock(
   zk: ZooKeeper,
@@ -133,7 +140,7 @@ export async function acquireLock(
   }, options);
 }
 
-/** Rejects as `acquireLock` does. */
+/** Waits for a lock of any protocol. Rejects as `acquireLock` does. */
 export async function acquireLockByProtocol(
   zk: ZooKeeper,
   name: string,
@@ -215,8 +222,8 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
   }
 
   /**
-   * Throws LOCK_TIMEOUT only if a server has reported a busy lock. Otherwise the lock may have been granted without a
-   * response.
+   * Throws LOCK_TIMEOUT only if a server has responded that the lock is busy. Otherwise the lock may have been granted,
+   * and only the response was lost.
    */
   async timeOut({ waitMs }: WaitTimeout): Promise<never> {
     if (this.#contender.isBusy) {
@@ -228,7 +235,10 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     throw new BatonError("UNREACHABLE", `${what}: no server responded within ${formatDuration(waitMs)}${rest}`);
   }
 
-  /** Returns a clause for the message about what stays on the servers, or "" if the contender has left in time. */
+  /**
+   * Leaves the queue. Returns a clause for the message about what stays on the servers; empty if the contender has left
+   * in time.
+   */
   leave(why: QueueLeaveReason): Promise<string> {
     return this.#leaving ??= this.#leaveOnce(why);
   }
@@ -243,7 +253,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     return this.#options.kind ?? "lock";
   }
 
-  /** Maximum wait in milliseconds. A call that waits only for a response gives up after the session timeout. */
+  /** The longest wait in milliseconds. A call that waits only for a response gives up after the session timeout. */
   get #waitMs(): number | undefined {
     const { wait = "forever" } = this.#options;
     return wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : wait as number;
@@ -272,7 +282,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     });
   }
 
-  /** Reads the holders for the message and leaves the queue at the same time. The reads are sent first. */
+  /** Reads the holders for the message, and leaves the queue at the same time. The reads are sent first. */
   async #busyError(
     code: "LOCK_BUSY" | "LOCK_TIMEOUT",
     { state, why }: { readonly state: string; readonly why: QueueLeaveReason },

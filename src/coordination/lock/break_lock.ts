@@ -1,4 +1,7 @@
-/** Breaks a lock: asks the holder to release it. With `force`, deletes the holder's node after the session timeout. */
+/**
+ * Breaks a lock: asks the holder to release it. If `force` is true, deletes the holder's node after the session
+ * timeout.
+ */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { CleanupScope, onAbort, throwIfAborted } from "../../base/support/abort.ts";
@@ -17,25 +20,25 @@ import { type LockHolderStatus, type LockStatus, lockStatus } from "./lock_statu
 import { deleteNodeIfThere, isServerRefusal, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 
 export interface BreakLockOptions extends Pick<AcquireLockOptions, "root" | "path" | "signal" | "clock"> {
-  /** Whether to delete the holder's node after its session timeout. The holder's command may still run then. */
+  /** If true, deletes the holder's node after its session timeout. The holder's command may still be running then. */
   readonly force?: boolean;
-  /** Time to wait for the release when `force` is false, in milliseconds; 0 when left out. */
+  /** How long to wait for the release if `force` is false, in milliseconds; 0 by default. */
   readonly waitMs?: number;
-  /** Name and reason of the caller, which the holder's error contains. */
+  /** The name and the reason of the caller. The holder's error message contains them. */
   readonly revocation?: HolderRevocation;
 }
 
 export interface BrokenLock {
   readonly holder: LockHolderStatus;
   /**
-   * - asked: the holder was asked and had not released the lock when the wait was over
+   * - asked: the holder was asked, and did not release the lock in the time to wait
    * - released: the holder released it
    * - deleted: the holder's node was deleted by force; its command may still run
    */
   readonly outcome: "asked" | "released" | "deleted";
 }
 
-/** `holderId` may be a unique beginning of an id. Throws NOT_FOUND if no holder has it. */
+/** Breaks a lock. `holderId` may be a unique beginning of an ID. Throws NOT_FOUND if no holder has this ID. */
 export async function breakLock(
   zk: ZooKeeper,
   name: string,
@@ -55,8 +58,8 @@ export async function breakLock(
 }
 
 /**
- * Deletes the queue node of a holder that was granted in advance. Without the grant, it would be in front of all
- * others.
+ * Deletes the queue node of a holder whose lock was granted in advance. Without the grant, the queue node would stay in
+ * front of all others.
  */
 async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Promise<void> {
   const places = (await readChildNames(zk, path.queue)).filter((name) => parseContenderNode(name)?.guid === holderId);
@@ -66,8 +69,8 @@ async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Pro
 export const anonymousHolderRevocation: HolderRevocation = { by: "", reason: "" };
 
 /**
- * Runs `ask`, which returns whether the node exists, and waits for the release. With `force`, deletes the node after
- * the wait.
+ * Runs `ask`, which must return true if the node exists, and waits for the release. If `force` is true, deletes the
+ * node after the wait.
  */
 export async function requestLockRelease(
   zk: ZooKeeper,
@@ -87,7 +90,7 @@ export async function requestLockRelease(
 }
 
 /**
- * Finds a holder by its id or a unique beginning of its id. Throws NOT_FOUND if no holder matches, or USAGE if several
+ * Finds a holder by its ID or a unique beginning of its ID. Throws NOT_FOUND if no holder matches, or USAGE if several
  * match.
  */
 export function findLockHolder({ name, holders, waiters }: LockStatus, holderId: string): LockHolderStatus {
@@ -108,7 +111,7 @@ export function findLockHolder({ name, holders, waiters }: LockStatus, holderId:
   throw new BatonError("USAGE", `"${holderId}" matches ${found.length} holders of "${name}": ${list}`);
 }
 
-/** Maximum number of tries when the holder changes its node at the same time. */
+/** The most tries, if the holder changes its node at the same time. */
 const triesMax = 5;
 
 /** Writes the request to release the lock into the holder's node. Returns false if the node is gone. */

@@ -6,13 +6,13 @@ import type { MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 
 /** Decides what to claim together with the lock, and returns the requests that record the claim. */
 export interface LockGrantClaim {
-  /** Called before a new node is queued. */
+  /** Called before a new node is added to the queue. */
   queue(): void;
-  /** Reads what the claim depends on. Called before each read of the lock, in the same packet. */
+  /** Reads the facts on which the claim depends. Called before each read of the lock, in the same packet. */
   read(): Promise<void>;
   /**
-   * Decides after both reads. Returns the requests for the transaction of the grant, "wait" if the lock is not free, or
-   * "again" if the claim wrote something and must read again. Throws if the call is to end without the lock.
+   * Decides after both reads. Returns the requests for the transaction of the grant; "wait" if the lock is not free;
+   * "again" if the claim wrote something and must read again. Throws if the call must end without the lock.
    */
   decide(lock: LockSeenByClaim): Promise<readonly MultiRequest[] | "wait" | "again">;
   /**
@@ -21,8 +21,8 @@ export interface LockGrantClaim {
    */
   isRefusedHistory(thrown: unknown): boolean;
   /**
-   * Called when the call ends without using its grant, which may have been executed. Gives back what was claimed and
-   * deletes the grant's node, `holderPath`, in the same transaction.
+   * Called when the call ends without using its grant, although the grant may have been executed. Returns what was
+   * claimed, so that other calls can take it. Deletes the grant's node, `holderPath`, in the same transaction.
    */
   giveBack(grant: { readonly guid: string; readonly holderPath: string }): Promise<void>;
 }
@@ -30,7 +30,7 @@ export interface LockGrantClaim {
 export interface LockSeenByClaim {
   /** True if this contender may request the grant. */
   readonly isFree: boolean;
-  /** Ids of the grants. */
+  /** The IDs of the grants. */
   readonly holders: readonly string[];
   readonly guid: string;
   readonly queueNode: string;

@@ -1,7 +1,7 @@
 /**
  * One contender for a lock, step by step: create a node, read, decide, wait, request the grant. Each step begins with a
- * read, so it can be repeated after any failure. A grant may be made in advance; the contender then waits until the
- * older grants are gone. queue_position.ts decides; test/coordination/model checks the protocol.
+ * read, so that a step can be repeated after any failure. A grant may be made in advance; the contender then waits
+ * until the older grants are gone. queue_position.ts decides; test/coordination/model checks the protocol.
  */
 import type { Acl, MultiRequest, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -55,11 +55,11 @@ export interface CommonLockContenderOptions {
 interface ContenderOptions extends CommonLockContenderOptions {
   readonly limit: number;
   readonly priority: number;
-  /** Format of the data of the lock's node. When left out, the data contains only the limit. */
+  /** The format of the data of the lock's node. By default, the data contains only the limit. */
   readonly state?: LockStateCodec;
-  /** True when the caller expects the lock's nodes to be missing. */
+  /** True if the caller expects that the lock's nodes do not exist yet. */
   readonly isNew?: boolean;
-  /** Made in the same transaction as the grant, which is then never requested in advance. */
+  /** A claim to make in the same transaction as the grant. A grant with a claim is never requested in advance. */
   readonly claim?: LockGrantClaim | undefined;
 }
 
@@ -67,9 +67,14 @@ export interface GrantedLockContender {
   readonly do: "granted";
   readonly guid: string;
   readonly node: string;
-  /** Path of this contender's queue node, if it still exists. The release also deletes this node. */
+  /**
+   * The path of this contender's queue node; null if the node no longer exists. Releasing the lock also deletes this
+   * node.
+   */
   readonly queueNode: string | null;
-  /** Milliseconds from a grant in advance to the start of the hold; 0 for any other grant. */
+  /**
+   * For a grant in advance, the time from the grant to the start of the hold, in milliseconds; 0 for any other grant.
+   */
   readonly aheadMs: number;
   /** Number of the permit, from 0. */
   readonly slot: number | null;
@@ -86,7 +91,7 @@ type ContenderStep =
   | { readonly do: "decide"; readonly view: LockView | null; readonly armed: ArmedNodeWatch | null }
   | { readonly do: "grant"; readonly view: LockView; readonly claimed?: readonly MultiRequest[] }
   | { readonly do: "advance"; readonly view: LockView }
-  /** This contender's grant exists. The grants in `others` may be older, newer, or gone. */
+  /** This contender's grant exists. The other grants, in `others`, may be older, newer, or gone. */
   | ({ readonly do: "await older" } & Pick<GrantNames, "own" | "others">)
   | LockContenderOutcome;
 
@@ -100,7 +105,7 @@ interface AwaitOlder extends Pick<GrantNames, "own" | "others"> {
 }
 
 const readOnly: ContenderStep = { do: "read", watch: false };
-/** Used when the predecessor is gone: the contender is probably the first now and will wait for the holders. */
+/** The step after the predecessor is gone. The contender is then probably the first, and will wait for the holders. */
 const readAndWatch: ContenderStep = { do: "read", watch: true };
 
 export class LockQueueContender {
@@ -132,18 +137,18 @@ export class LockQueueContender {
     return this.#guid;
   }
 
-  /** Whether a grant with a claim was requested, so that `leave` has to give the claim back. */
+  /** True if a grant with a claim was requested, so that `leave` has to return the claim. */
   get hasClaimed(): boolean {
     return this.#options.claim !== undefined && this.#requestedGrant !== null;
   }
 
-  /** Whether other contenders were in the way in the last response. Becomes false when the grant is requested. */
+  /** True if the last response showed other contenders ahead of this one. Becomes false when the grant is requested. */
   get isBusy(): boolean {
     return this.#isBusy;
   }
 
   /**
-   * Runs until the contender is granted, busy or stopped. Rejects when the server refuses a request for good or the
+   * Runs until the contender is granted, busy or stopped. Rejects when the server permanently refuses a request or the
    * session ends.
    */
   async run(): Promise<LockContenderOutcome> {
@@ -161,7 +166,7 @@ export class LockQueueContender {
 
   /**
    * Deletes the nodes that this contender may have created: its queue node and, if a grant was requested, its holder's
-   * node. Retries until that is done or the session has ended.
+   * node. Retries until they are deleted or the session has ended.
    */
   async leave(): Promise<void> {
     this.#waits.stop();
@@ -174,7 +179,7 @@ export class LockQueueContender {
       this.#node ??= await this.#findNode();
       if (this.#node === null) return;
       const leaving = [`${path.queue}/${this.#node}`];
-      // The request for the grant is a write of the same session, so both deletions are executed after it.
+      // The request for the grant is a write of the same session. Both deletions are therefore executed after it.
       if (this.#requestedGrant !== null) leaving.push(`${path.holders}/${this.#requestedGrant}`);
       await Promise.all(leaving.map((node) => deleteNodeIfThere(this.#zk, node)));
     }, { clock: this.#options.clock, limitMs: Infinity })
@@ -251,7 +256,10 @@ export class LockQueueContender {
     return { do: "decide", view, armed: watch ? armed : null };
   }
 
-  /** Reads what the claim needs first, so that this claim fails if another one is made between the two reads. */
+  /**
+   * Reads the lock. Reads what the claim needs before the lock: if another claim is made between the two reads, this
+   * claim then fails.
+   */
   async #readLock(watch?: () => void): Promise<LockView | null> {
     const { claim, path } = this.#options;
     if (claim === undefined) return await readLockView(this.#zk, path, watch);
@@ -261,7 +269,7 @@ export class LockQueueContender {
 
   async #decide(view: LockView | null, armed: ArmedNodeWatch | null, oldest?: string): Promise<ContenderStep> {
     if (view === null) {
-      this.#missing = "parents"; // existing nodes cost nothing, because all requests go in one packet
+      this.#missing = "parents"; // creating existing nodes takes no extra time, because all requests go in one packet
       return { do: "contend" };
     }
     const { grants, queue } = view;
@@ -316,8 +324,8 @@ export class LockQueueContender {
   }
 
   /**
-   * Changes the version of the lock's node, to announce a contender of better priority. A contender that waits for the
-   * grants to change requests its grant without reading the queue again. That request fails now, and the contender
+   * Changes the version of the lock's node, to announce a contender with a better priority. A contender that waits for
+   * the grants to change requests its grant without reading the queue again. That request now fails, and the contender
    * reads the queue.
    */
   async #changeVersion(view: LockView): Promise<ContenderStep> {
@@ -329,7 +337,7 @@ export class LockQueueContender {
 
   async #awaitPredecessor(name: string): Promise<ContenderStep> {
     const armed = this.#waits.arm();
-    // Not exists, which leaves a watch even when the node is gone.
+    // Does not use `exists`, which would leave a watch even if the node is gone.
     const watch = armed.event.set;
     const found = await nullIfNoNode(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch }));
     if (found !== null) await this.#waits.waitFor(armed);
@@ -348,7 +356,7 @@ export class LockQueueContender {
       grants = list.children;
     }
     const changed = await this.#waits.waitFor(armed);
-    // This saves one round trip per handoff, see lockRequestAfterGrantChange. A claim needs a new read.
+    // Saves one round trip at each handoff; see lockRequestAfterGrantChange. With a claim, the lock must be read again.
     const request = changed && this.#options.claim === undefined ? lockRequestAfterGrantChange(mode, grants) : null;
     if (request === null) return readOnly;
     return request === "next"
@@ -356,7 +364,10 @@ export class LockQueueContender {
       : { do: "grant", view: { ...view, grants: [] } };
   }
 
-  /** Decides again with the oldest grant. The ages are read after the version, so the version guards this decision. */
+  /**
+   * Decides again, now knowing the oldest grant. The ages of the grants are read after the version, so the version
+   * protects this decision.
+   */
   async #readAges(view: LockView): Promise<ContenderStep> {
     const stats = await Promise.all(
       view.grants.map(async (name) => ({ name, stat: await this.#zk.exists(`${this.#options.path.holders}/${name}`) })),
@@ -369,7 +380,7 @@ export class LockQueueContender {
 
   /**
    * Withdraws grants that contenders behind this one got in advance; those contenders are still in the queue. The
-   * transaction checks that the holder's grant exists, because otherwise one of the other grants holds the lock.
+   * transaction checks that the holder's grant exists: without it, one of the other grants would hold the lock.
    */
   async #withdraw(view: LockView, { grants, oldest }: OutrankedLockGrants): Promise<ContenderStep> {
     const { path } = this.#options;
@@ -397,8 +408,8 @@ export class LockQueueContender {
       { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
       ...claimed,
     ];
-    // The container belongs to the transaction, because the server would never remove a container that a crash had left
-    // without a child.
+    // Creates the container in the same transaction: if a crash left a container without a child, the server would
+    // never remove it.
     if (!view.hasGrantsNode) multi.splice(1, 0, createContainerRequest(path.holders, acl));
     const made = await nullIfRefused(this.#zk.multi(multi), "BADVERSION", "NONODE", "NODEEXISTS").catch((thrown) => {
       if (this.#options.claim?.isRefusedHistory(thrown) === true) return null;
@@ -413,7 +424,7 @@ export class LockQueueContender {
 
   /**
    * Requests a grant in advance, behind the others. The write to this contender's queue node wakes the next contender,
-   * which then looks for room.
+   * which then checks whether it can also get a grant.
    */
   async #advance(view: LockView): Promise<ContenderStep> {
     const { path, mode } = this.#options;
@@ -443,7 +454,7 @@ export class LockQueueContender {
     return { armed, grants: await OlderGrants.read(this.#zk, names, armed.event.set) };
   }
 
-  /** Waits until no older grant is left. Meanwhile the session keeps its lease as if it held the lock. */
+  /** Waits until no older grant is left. During the wait, the session keeps its lease as if it held the lock. */
   async #awaitOlder({ own, others, following }: AwaitOlder): Promise<ContenderStep> {
     using _lease = new CleanupScope(this.#zk.session.guard());
     for (let next: Promise<FollowedGrants> | null = following; !this.#waits.isStopped; next = null) {
@@ -454,7 +465,7 @@ export class LockQueueContender {
       if (!grants.isOldest) {
         this.#isBusy = true;
         this.#options.onQueued();
-        // The order of events after a reconnect says nothing about the order of the changes.
+        // After a reconnect, the order of the events does not show the order of the changes.
         isCurrent = await this.#waits.waitFor(armed);
       }
       if (isCurrent && grants.isOldest) {
@@ -479,7 +490,9 @@ export class LockQueueContender {
     return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : this.#options.limit, ...grant };
   }
 
-  /** Throws LIMIT_MISMATCH if the lock is held with another limit. A lock without holders gets the new limit. */
+  /**
+   * Throws LIMIT_MISMATCH if the lock is held with another limit. If the lock has no holders, it gets the new limit.
+   */
   #checkLimit({ state, grants }: LockView): void {
     const { mode, limit, path } = this.#options;
     if (mode !== "permit" || state.limit === null || state.limit === limit || grants.length === 0) return;
@@ -500,16 +513,19 @@ export class LockQueueContender {
 interface GrantNames {
   readonly folder: string;
   readonly own: string;
-  /** Grants that existed when this contender's grant was requested. They may be gone. */
+  /** The grants that existed when this contender's grant was requested. They may be gone by now. */
   readonly others: readonly string[];
 }
 
-/** Follows the grants older than this contender's grant. While an older one exists, the oldest holds the lock. */
+/**
+ * Follows the grants that are older than this contender's grant. While an older grant exists, the oldest grant holds
+ * the lock.
+ */
 class OlderGrants {
   readonly #onChange: () => void;
   readonly #older = new Set<string>();
   readonly #deleted = new Set<string>();
-  /** Stat of this contender's grant; null if it did not exist. */
+  /** The stat of this contender's grant; null if the grant did not exist. */
   own: Stat | null = null;
   #isStale = false;
 
@@ -521,9 +537,9 @@ class OlderGrants {
    * Reads all grants and watches them. `onChange` is called when no older grant is left, and when the grants must be
    * read again.
    *
-   * This contender's grant is read last. It can be withdrawn only while an older grant exists. Therefore it is safe if
-   * it exists after the older grants were gone. Later, the events show the same order, because a server sends them in
-   * the order of the changes.
+   * This contender's grant is read last. The grant can be withdrawn only while an older grant exists. If it still
+   * exists after the older grants were gone, it is therefore safe. Later, the events show the same order, because a
+   * server sends them in the order of the changes.
    */
   static async read(zk: ZooKeeper, { folder, own, others }: GrantNames, onChange: () => void): Promise<OlderGrants> {
     const grants = new OlderGrants(onChange);

@@ -1,5 +1,5 @@
 /**
- * Names of a lock's nodes. A contender's is `q/<priority>-<mode>-<guid>-<sequence>`, and a holder's is
+ * The names of a lock's nodes. A contender's name is `q/<priority>-<mode>-<guid>-<sequence>`, and a holder's name is
  * `h/<mode><slot>-<guid>`. Only permits have slots. The names of the holders show which slots are taken.
  */
 import { BatonError } from "../../base/errors.ts";
@@ -49,7 +49,7 @@ export function holderNodeName({ mode, slot, guid }: Omit<HolderNode, "name">): 
   return `${letters[mode]}${slot ?? ""}-${guid}`;
 }
 
-/** Returns null for a name that is not a contender's. */
+/** Parses the name of a contender's node. Returns null for other names. */
 export function parseContenderNode(name: string): ContenderNode | null {
   const [, priority, letter, guid, sequence] = contenderPattern.exec(name) ?? [];
   if (priority === undefined || guid === undefined || sequence === undefined) return null;
@@ -57,7 +57,7 @@ export function parseContenderNode(name: string): ContenderNode | null {
   return mode === undefined ? null : { name, priority: Number(priority), mode, guid, sequence: Number(sequence) };
 }
 
-/** Returns null for a name that is not a holder's. */
+/** Parses the name of a holder's node. Returns null for other names. */
 export function parseHolderNode(name: string): HolderNode | null {
   const [, letter, digits, guid] = holderPattern.exec(name) ?? [];
   const mode = digits === undefined ? modes[letter ?? ""] : "permit";

@@ -1,6 +1,6 @@
 /**
- * The state of a lock, which is the data of its container. Each write checks the version of that node. `readLockView`
- * reads a lock in the order that safety requires.
+ * The state of a lock: the data of its container. Each write checks the version of that node. `readLockView` reads a
+ * lock in the order that safety requires.
  */
 import { BatonError } from "../../base/errors.ts";
 import { demandJsonFields, encodeJson } from "../../base/support/json_fields.ts";
@@ -25,7 +25,7 @@ export function formatLockState<S extends LockState>(state: S): Uint8Array {
 }
 
 /**
- * Parses the data of a lock's node. Throws CONFIG for data of another layout. Empty data means the initial state,
+ * Parses the data of a lock's node. Throws CONFIG for data with another layout. Empty data means the initial state,
  * because an operator may have created the node.
  */
 export function parseLockState(data: Uint8Array, path: string): LockState {
@@ -44,15 +44,15 @@ export function isLockLimit(value: unknown): value is number {
 
 export type StoredLockState = Pick<LockView, "state" | "data" | "mzxid">;
 
-/** Format of the data in the lock's node: a lock stores its limit, and an election also its history. */
+/** The format of the data in the lock's node. A lock stores its limit; an election also stores its history. */
 export interface LockStateCodec {
   initial(limit: number | null): Uint8Array;
   /** Returns the data for a write that only changes the version. */
   unchanged(read: StoredLockState): Uint8Array;
   afterGrant(read: StoredLockState, grant: { readonly guid: string; readonly limit: number | null }): Uint8Array;
-  /** True if the node must stay when it is no longer in use, because its data is still needed. */
+  /** True if the node must stay when the lock is no longer in use, because the data is still needed. */
   readonly permanent: boolean;
-  /** False if the data records each grant as the start of a hold, so that no grant may be made in advance. */
+  /** False if the data records each grant as the start of a hold. No grant may then be made in advance. */
   readonly mayAdvance: boolean;
 }
 
@@ -65,24 +65,27 @@ export const lockLimitStateCodec: LockStateCodec = {
 };
 
 export interface LockView {
-  /** Version of the lock's node. The grant checks it, so a change after this read makes the grant fail. */
+  /**
+   * The version of the lock's node. The grant names this version, so it fails if the lock has changed after this read.
+   */
   readonly version: number;
   readonly state: LockState;
   /** Data of the lock's node; it may contain more than the limit. */
   readonly data: Uint8Array;
-  /** Zxid of the last write of the data. After a grant, this is the fencing token. */
+  /** The zxid of the last write of the data. After a grant, this zxid is the fencing token. */
   readonly mzxid: bigint;
-  /** Children of the node `h`: the holders' grants, and grants in advance. */
+  /** The children of the node `h`: grants of the holders, and grants in advance. */
   readonly grants: readonly string[];
-  /** False when the node `h` does not exist. */
+  /** False if the node `h` does not exist. */
   readonly hasGrantsNode: boolean;
   readonly queue: readonly string[];
 }
 
 /**
- * Reads a lock. Returns null if it does not exist. `watch` is called when the grants change. A missing queue counts as
- * empty, because the server removes it when no process waits. All requests go in one packet and are executed in order.
- * The version is read first, so that it is stale after a grant between the reads.
+ * Reads a lock. Returns null if the lock does not exist. `watch` is called when the grants change. A missing queue
+ * counts as empty, because the server removes the queue when no process waits. All requests go in one packet and are
+ * executed in order. The version is read first: if a grant is made between the reads, the version is then outdated, and
+ * a write with it fails.
  */
 export async function readLockView(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LockView | null> {
   const [lock, grants, queue] = await Promise.all([

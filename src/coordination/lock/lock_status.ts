@@ -1,4 +1,4 @@
-/** Reads the holders and waiters of a lock, for display and for messages about a busy lock. */
+/** Reads the holders and waiters of a lock, for people to read and for messages about a busy lock. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type HolderNodeInfo, nameOfHolder, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import type { LockMode } from "../../base/process/lease.ts";
@@ -11,7 +11,7 @@ import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 
 export interface LockHolderStatus extends HolderNodeInfo {
-  /** The id that `break --holder` accepts. */
+  /** The ID that `break --holder` accepts. */
   readonly holderId: string;
   readonly mode: LockMode;
   /** Number of the permit; null for the other modes. */
@@ -43,7 +43,7 @@ export interface LockStatus {
 export interface LockStatusOptions {
   readonly root?: string;
   readonly path?: LockPath;
-  /** Maximum number of holders and waiters whose details are read; all when left out. */
+  /** The most holders and waiters whose details are read; by default all. */
   readonly detailsMax?: number;
 }
 
@@ -78,7 +78,7 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
     };
   }));
   const holders = held.slice(0, detailsMax);
-  // A holder that was granted the lock in advance stays in the queue until the release.
+  // A holder whose lock was granted in advance stays in the queue until the release.
   const waiting = contenders.filter(({ guid }) => !held.some(({ holderId }) => holderId === guid));
   return {
     name,

@@ -1,10 +1,10 @@
 /**
- * Decides from the names of the grants and of the queue who holds a lock, who is next, and what the others wait for.
- * Safety depends on the grants alone; the queue provides order and fairness. Pure.
+ * Decides, from the names of the grants and of the queue, who holds a lock, who is next, and what the others wait for.
+ * Safety depends only on the grants; the queue provides order and fairness. Pure.
  *
- * A grant is a child of the node `h`. An exclusive grant may be made in advance, behind others. The oldest grant holds
- * the lock, and the next one holds the lock as soon as the older ones are gone. Its contender stays in the queue until
- * the release, so that it keeps its place if a better contender withdraws the grant.
+ * A grant is a child of the node `h`. An exclusive grant may be made in advance, behind other grants. The oldest grant
+ * holds the lock, and the next grant holds the lock as soon as the older ones are gone. A contender stays in the queue
+ * until the release. It thus keeps its place if a contender with a better priority withdraws its grant.
  */
 import type { LockMode } from "../../base/process/lease.ts";
 import { type ContenderNode, parseContenderNode, parseHolderNode } from "./lock_nodes.ts";
@@ -13,14 +13,14 @@ import { type ContenderNode, parseContenderNode, parseHolderNode } from "./lock_
 export const exclusiveLockGrantsMax = 2;
 
 export interface LockQueueView {
-  /** Children of the node `h`; empty when the node does not exist. */
+  /** The children of the node `h`; empty if the node does not exist. */
   readonly grants: readonly string[];
   readonly queue: readonly string[];
   readonly guid: string;
   readonly mode: LockMode;
-  /** Number of permits. The other modes ignore it. */
+  /** The number of permits. Only the mode for permits uses it. */
   readonly limit: number;
-  /** The oldest of several grants, if the caller has read their ages. */
+  /** The oldest of several grants; undefined if the caller has not read their ages. */
   readonly oldest?: string;
   /** False if no grant may be made in advance. An election records each grant as the start of a leadership. */
   readonly mayAdvance?: boolean;
@@ -33,24 +33,30 @@ export interface OutrankedLockGrants {
 }
 
 export type LockQueuePosition =
-  /** This contender has a grant. It holds the lock when no older grant is left. */
+  /** This contender has a grant. The grant holds the lock when no older grant is left. */
   | { readonly kind: "granted"; readonly grant: string }
   /** This contender's node was deleted. */
   | { readonly kind: "gone" }
   /**
-   * The grant may be requested, and the grant holds the lock immediately. `passed` is true if an earlier contender is
-   * behind.
+   * The contender may request the grant, which then holds the lock immediately. `passed` is true if a contender that
+   * came earlier is behind this one.
    */
   | { readonly kind: "eligible"; readonly passed: boolean }
-  /** A grant in advance may be requested. */
+  /** The contender may request a grant in advance. */
   | { readonly kind: "next"; readonly passed: boolean }
-  /** Contenders behind this one have grants, and one may hold the lock. Read the ages of all grants. */
+  /**
+   * Contenders behind this one have grants, and one of them may hold the lock. The caller must read the ages of all
+   * grants.
+   */
   | { readonly kind: "unclear" }
-  /** Contenders behind this one have grants in advance. Withdraw those grants. */
+  /** Contenders behind this one have grants in advance. The caller must withdraw those grants. */
   | { readonly kind: "outranks" } & OutrankedLockGrants
-  /** Other contenders are ahead. Wait until the nearest of them, `watch`, is gone or granted. */
+  /** Other contenders are ahead. The caller must wait until the nearest of them, `watch`, is gone or granted. */
   | { readonly kind: "queued"; readonly watch: string; readonly ahead: number; readonly passed: boolean }
-  /** First of the contenders without a grant, but no grant is possible now. Wait until the grants change. */
+  /**
+   * The contender is the first without a grant, but no grant is possible now. The caller must wait until the grants
+   * change.
+   */
   | { readonly kind: "blocked"; readonly passed: boolean };
 
 export function lockQueuePosition(view: LockQueueView): LockQueuePosition {
@@ -90,9 +96,9 @@ export function lockQueuePosition(view: LockQueueView): LockQueuePosition {
 }
 
 /**
- * Returns true if a contender may act on what it reads after a lost response, although the outcome is not settled. A
- * contender that has not asked for a grant may ask, because that request checks the version. A contender with the only
- * grant holds the lock. A wait needs a server that does not lag.
+ * Returns true if a contender may act on what it has read after a response was lost, before the outcome of its request
+ * is settled. A contender that has not asked for a grant may ask, because that request checks the version. A contender
+ * with the only grant holds the lock. To wait, a contender needs a server that does not lag behind.
  */
 export function mayActAfterLostResponse(
   position: LockQueuePosition,
@@ -107,8 +113,8 @@ export function mayActAfterLostResponse(
 }
 
 /**
- * Returns true if one more process may hold the lock in `mode` beside `grants`. An unknown name is compatible with no
- * mode.
+ * Returns true if one more process may hold the lock in `mode` beside `grants`. A grant with an unknown name is
+ * compatible with no mode.
  */
 export function isCompatibleLockMode(mode: LockMode, grants: readonly string[], limit: number): boolean {
   if (mode === "exclusive") return grants.length === 0;
@@ -117,8 +123,8 @@ export function isCompatibleLockMode(mode: LockMode, grants: readonly string[], 
 }
 
 /**
- * Returns true if `left` comes before `right` in the queue. The guid decides between equal sequences, because the
- * server's counter stops at 2^31-1.
+ * Returns true if `left` comes before `right` in the queue. When the server's counter stops at 2^31-1, several
+ * contenders have the same sequence, and the GUID decides.
  */
 export function contenderComesBefore(left: ContenderNode, right: ContenderNode): boolean {
   if (left.priority !== right.priority) return left.priority < right.priority;
@@ -128,9 +134,9 @@ export function contenderComesBefore(left: ContenderNode, right: ContenderNode):
 
 /**
  * Returns the request that a blocked contender may send as soon as `grants` change, without reading them again; null if
- * it must read them. With an unchanged version a grant was removed, because making or withdrawing a grant changes the
- * version. If the only grant is gone, the lock is free. If one of several exclusive grants is gone, there is room for
- * one in advance. Otherwise it is unknown how many are left.
+ * the contender must read them. If the version is unchanged, the change was the removal of a grant, because making or
+ * withdrawing a grant changes the version. If the only grant was removed, the lock is free. If one of several exclusive
+ * grants was removed, one grant in advance is possible. In other cases it is unknown how many grants are left.
  */
 export function lockRequestAfterGrantChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
   if (grants.length === 1) return "eligible";
@@ -138,7 +144,8 @@ export function lockRequestAfterGrantChange(mode: LockMode, grants: readonly str
 }
 
 /**
- * Returns the grants that hold the lock; of exclusive grants only the oldest. `grants` are sorted, the oldest first.
+ * Returns the grants that hold the lock; of exclusive grants, only the oldest. `grants` must be sorted, the oldest
+ * first.
  */
 export function holdingLockGrants<G extends { readonly mode: LockMode }>(grants: readonly G[]): readonly G[] {
   return grants[0]?.mode === "exclusive" ? grants.slice(0, 1) : grants;
@@ -146,7 +153,7 @@ export function holdingLockGrants<G extends { readonly mode: LockMode }>(grants:
 
 const areExclusive = (grants: readonly string[]) => grants.every((name) => parseHolderNode(name)?.mode === "exclusive");
 
-/** Returns the lowest free slot. It is below the limit while there are fewer holders than permits. */
+/** Returns the lowest free slot. While there are fewer holders than permits, the slot is below the limit. */
 export function freePermitSlot(grants: readonly string[]): number {
   const taken = new Set(grants.map((name) => parseHolderNode(name)?.slot));
   let slot = 0;

@@ -1,7 +1,8 @@
 /**
  * Acquires a lock that does not exist yet, without waiting: one transaction creates the lock together with its holder.
- * A missing lock has no queue, and no contender has read its version. A contender of a deleted lock has lost its queue
- * node, so its request for a grant fails. test/coordination/model checks this together with the rest of the protocol.
+ * This is safe: a missing lock has no queue, and no contender has read its version. If the lock existed before and was
+ * deleted, a contender of the deleted lock has lost its queue node, so its request for a grant fails.
+ * test/coordination/model checks this together with the rest of the protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -35,11 +36,14 @@ export interface UncontendedLockOptions {
 }
 
 export interface RequestsWithLockGrant {
-  /** Returns the requests for the next try. `holder` is the name of the holder's node. */
+  /**
+   * Returns the requests for the next try, which go into the same transaction. `holder` is the name of the holder's
+   * node.
+   */
   requests(holder: string): readonly MultiRequest[];
   /**
-   * Called when the server refused `request`. Returns true if `requests` now returns other requests that are worth a
-   * try.
+   * Called when the server has refused `request`. Returns true if another try makes sense, because `requests` now
+   * returns other requests.
    */
   canRetry(refusal: ZooKeeperError, request: MultiRequest): boolean;
 }
@@ -47,17 +51,17 @@ export interface RequestsWithLockGrant {
 export interface UncontendedLock {
   readonly lease: ZooKeeperLease;
   /**
-   * True if the lock was granted by the first request. Then other requests that the caller sent at the same time were
-   * executed under the lock.
+   * True if the first request has acquired the lock. Requests that the caller sent together with it were then executed
+   * under the lock.
    */
   readonly isDirect: boolean;
 }
 
 /**
- * Acquires the lock. Returns null if the lock already exists, held or not, or if a bundled request was refused. Sends
- * the request before the first await. Rejects when the server refuses the request, the session has ended, or no server
- * has responded within the session timeout. If the session lives on then, a holder's node that the request may still
- * create is deleted as soon as a server responds.
+ * Acquires the lock. Returns null if the lock already exists, held or not, or if the server refused a bundled request.
+ * Sends the request before the first await. Rejects when the server refuses the request, the session has ended, or no
+ * server has responded within the session timeout. In the last case the session may live on, and the request may still
+ * create a holder's node; that node is deleted as soon as a server responds.
  */
 export async function acquireUncontendedLock(
   zk: ZooKeeper,
@@ -77,7 +81,7 @@ export async function acquireUncontendedLock(
     void deleteLater(zk, holderPath, clock);
     throw thrown;
   }
-  // The lease is not created earlier, because the response may have come so late that nothing was left of it.
+  // Creates the lease only now: the response may have come so late that nothing of an earlier lease would be left.
   const lease = new ZooKeeperLease(zk, {
     name,
     kind,
@@ -119,7 +123,7 @@ async function requestGrant(
       }
       if (!isTransientFailure(thrown)) throw thrown;
     }
-    // The outcome is unknown.
+    // The response was lost, so the outcome is unknown.
     const holder = `${path.holders}/${node}`;
     const reading = () => readWriteOutcome(zk, path.lock, () => zk.exists(holder), (stat) => stat !== null);
     try {
@@ -133,16 +137,16 @@ async function requestGrant(
 }
 
 /**
- * Deletes the holder's node that a request may still create, so that no lock stays without a process. Ends when the
+ * Deletes the holder's node that a request may still create: a lock must not stay held by no process. Resolves when the
  * node is deleted or the session has ended.
  */
 async function deleteLater(zk: ZooKeeper, holder: string, clock: Clock): Promise<void> {
   const deleting = () => deleteNodeIfThere(zk, holder);
-  // If this fails, the session has ended, and its nodes are gone.
+  // If this fails, the session has ended, and its nodes were deleted with it.
   await retryOnConnectionLoss(zk, deleting, { clock, limitMs: Infinity }).catch(() => {});
 }
 
-/** Number of requests before the bundled requests in the transaction. */
+/** The number of requests in the transaction before the bundled requests. */
 const requestsOfLock = 3;
 const triesMax = 6;
 

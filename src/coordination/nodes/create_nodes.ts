@@ -1,6 +1,6 @@
 /**
  * Creates nodes together with the containers above them. The server can remove an empty container at any time, so a
- * creation may find one missing.
+ * container may be missing when a node is created.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -8,7 +8,7 @@ import { ancestorNodePaths } from "./node_paths.ts";
 import { isServerRefusal, nullIfRefused } from "./node_requests.ts";
 
 /**
- * The nodes above the new one that the caller believes to be missing: none, the inner container, both containers, or
+ * The nodes above the new node that the caller believes to be missing: none, the inner container, both containers, or
  * also the nodes above both.
  */
 export type MissingContainers = "nothing" | "inner" | "outer" | "parents";
@@ -17,7 +17,7 @@ export interface CreateContenderNodeOptions {
   readonly missing: MissingContainers;
   /** The requests that create the outer and the inner container. */
   readonly containers: readonly [MultiRequest, MultiRequest];
-  /** Path of the new node without the sequence that the server appends. */
+  /** The path of the new node, without the sequence that the server appends. */
   readonly prefix: string;
   readonly data: Uint8Array;
   readonly acl: Acl[];
@@ -25,8 +25,8 @@ export interface CreateContenderNodeOptions {
 
 /**
  * Creates an ephemeral node with a sequence, together with the missing containers, in one transaction. Returns the name
- * of the new node. If other nodes are missing than `missing` says, creates nothing and returns what is missing, for the
- * next try.
+ * of the new node. If the missing nodes are not those in `missing`, creates nothing and returns the nodes that are
+ * missing, for the next try.
  */
 export async function createContenderNode(
   zk: ZooKeeper,
@@ -53,8 +53,9 @@ export async function createContenderNode(
 }
 
 /**
- * Returns the request that creates a container, which the server deletes some time after its last child is gone. Create
- * it in one transaction with the first child, because the server never deletes a container that has had no child.
+ * Returns the request that creates a container. The server deletes a container some time after its last child is gone,
+ * but never a container that has had no child. The caller must therefore create it in one transaction with its first
+ * child.
  */
 export function createContainerRequest(path: string, acl: Acl[], data: Uint8Array = new Uint8Array()): MultiRequest {
   return { type: "createContainer", path, data, acl, flags: createFlag.container };
@@ -67,8 +68,8 @@ export async function createParentNodes(zk: ZooKeeper, path: string, acl: Acl[])
   for (const { creation } of creations) creation.catch(() => {}); // the first failure explains the others
   for (const { parent, creation } of creations) {
     await creation.catch((thrown) => {
-      // The client creates the root of a new chroot with the first node. The other requests came too early, so they are
-      // repeated.
+      // The client creates the root of a new chroot together with the first node. The other requests came too early, so
+      // they are repeated.
       if (isServerRefusal(thrown, "NONODE")) return create(parent);
       throw thrown;
     });

@@ -1,5 +1,6 @@
 /**
- * Calls a read function again after each change of the nodes it read, and from time to time in case a watch was lost.
+ * Calls a read function again after each change of the nodes that it has read. Also calls it from time to time, in case
+ * a watch was lost.
  */
 import type { NodeReadOptions, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
@@ -11,11 +12,11 @@ import { replaceZooKeeperCalls } from "./replaced_calls.ts";
 interface FollowReadsOptions {
   readonly signal: AbortSignal;
   readonly clock?: Clock;
-  /** The maximum time between two reads, in milliseconds. */
+  /** The longest time between two reads, in milliseconds. */
   readonly everyMs?: number;
 }
 
-/** Milliseconds from a change to the next read, so that changes that come together are read together. */
+/** The time from a change to the next read, in milliseconds. Changes within this time are read together. */
 const gatherMs = 50;
 const readShareMax = 0.25;
 const restMsMax = 10_000;
@@ -23,7 +24,7 @@ const everyMsDefault = 5000;
 
 /**
  * Returns the pause after a read that took `tookMs`, both in milliseconds. With this pause, reading takes at most a
- * quarter of the time, unless one read takes very long. Pure.
+ * quarter of the time, unless a single read takes very long. Pure.
  */
 export const restMsAfterNodeRead = (tookMs: number): number => Math.min(restMsMax, tookMs * (1 / readShareMax - 1));
 
@@ -48,14 +49,13 @@ export function followNodeReads<T>(
 }
 
 /**
- * The maximum number of watched nodes, because each watch costs memory on the server. The periodic reads find changes
- * of other nodes.
+ * The most watched nodes, because each watch uses memory on the server. The periodic reads find changes of other nodes.
  */
 const watchesMax = 2000;
 
 /**
  * Returns a client that calls `onChange` when a node that it has read changes, is created or is deleted. After
- * `exists`, only a change of the number of children is reported, because callers use `exists` to count holders and
+ * `exists`, it reports only a change of the number of children, because callers use `exists` to count holders and
  * waiters.
  */
 function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
@@ -77,7 +77,7 @@ function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
       return await zk.exists(path, given);
     }
   };
-  /** Watches the creation of the node if the node is missing. */
+  /** Reads a node. If the node is missing, watches its creation. */
   const watchMissing = async <T>(path: string, reading: Promise<T>): Promise<T> => {
     try {
       return await reading;

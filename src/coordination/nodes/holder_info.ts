@@ -1,4 +1,6 @@
-/** Describes the process behind a contender's or holder's node, for display only. */
+/**
+ * The description of the process behind a contender's or holder's node, for people to read. No decision depends on it.
+ */
 import { hostname } from "node:os";
 import process from "node:process";
 import { encodeJson, isJsonObject, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
@@ -12,18 +14,20 @@ export interface HolderInfo {
   readonly user: string;
   /** First word of the command, because the rest may contain secrets. */
   readonly argv0: string;
-  /** Why the user wants the lock, in the user's words. */
+  /** The reason why the user wants the lock, in the user's words. */
   readonly reason: string;
   /** Value that a candidate publishes in an election. */
   readonly value?: string;
   /** Priority of a candidate. A candidate of better priority may ask it to step down. */
   readonly priority?: number;
-  /** True for a pool call that is choosing items. It releases the component's lock as soon as it has some. */
+  /** The priority of a candidate. A candidate with a better priority may ask this one to step down. */
   readonly isChoosing?: boolean;
 }
 
 export interface HolderNodeInfo extends HolderInfo {
-  /** When the wait or the hold started, in Unix milliseconds by the clock of the process's host. */
+  /**
+   * True for a pool call that is choosing items. The call releases the component's lock as soon as it has chosen some.
+   */
   readonly sinceMs: number;
   /** Session timeout of the process, in milliseconds. `break --force` waits this long. */
   readonly sessionTimeoutMs: number;
@@ -39,10 +43,10 @@ export interface HolderRevocation {
 
 export const unknownHolder: HolderInfo = { host: "", pid: 0, user: "", argv0: "", reason: "" };
 
-/** Describes this process to other contenders, or the script for which this process holds the lock. */
+/** Describes this process to other contenders. If this process holds the lock for a script, describes the script. */
 export function describeThisHolder({ command, values, script }: {
   readonly command: readonly [string, ...string[]];
-  /** Given if the lock is held for a script that is not a child of this process. */
+  /** The script for which the lock is held, if it is not a child of this process. */
   readonly script?: { readonly pid: number };
   readonly values: { readonly publishCommand: boolean; readonly reason?: string | undefined };
 }): HolderInfo {
@@ -56,7 +60,8 @@ export function describeThisHolder({ command, values, script }: {
 }
 
 /**
- * Maximum length of a published command, in characters. Every contender reads it, and a node holds a megabyte at most.
+ * The longest published command, in characters. Every contender reads the command, and a node can store at most a
+ * megabyte.
  */
 const commandLengthMax = 1000;
 
@@ -72,7 +77,7 @@ export function formatNewHolderNodeInfo(info: HolderInfo, session: { readonly ti
   return formatHolderNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null });
 }
 
-/** Parses the data of a contender's or holder's node. Missing and invalid fields become empty. Never throws. */
+/** Parses the data of a contender's or holder's node. A missing or invalid field becomes empty. Never throws. */
 export function parseHolderNodeInfo(data: Uint8Array): HolderNodeInfo {
   const fields = parseJsonFields(data);
   const { revoke, value, priority, isChoosing, warning } = fields;
@@ -92,7 +97,7 @@ export function parseHolderNodeInfo(data: Uint8Array): HolderNodeInfo {
   };
 }
 
-/** Returns `root@db1 (pid 812, backup.sh)`, as far as known. */
+/** Returns a name such as `root@db1 (pid 812, backup.sh)`. Omits unknown parts. */
 export function nameOfHolder(info: HolderInfo): string {
   if (info.host === "" && info.user === "") return "an unknown holder";
   return printable(`${info.user}@${info.host} (pid ${info.pid}${info.argv0 === "" ? "" : `, ${info.argv0}`})`);

@@ -11,11 +11,11 @@ export type InteropRecipe = typeof interopRecipes[number];
 
 export interface InteropContenderNode {
   readonly name: string;
-  /** True for a reader: other readers may hold at the same time. */
+  /** True for a reader: other readers may hold the lock at the same time. */
   readonly isShared: boolean;
-  /** Sequence number that the server gave to the node. The queue is in this order. */
+  /** The sequence number that the server gave to the node. It determines the order of the queue. */
   readonly sequence: number;
-  /** Id in the name, as hexadecimal digits without dashes; empty if the name has no id. */
+  /** The ID in the name, as hexadecimal digits without dashes; empty if the name has no ID. */
   readonly guid: string;
 }
 
@@ -26,7 +26,7 @@ interface NodeNaming {
    * shared mode.
    */
   readonly prefix: { readonly exclusive: (guid: string) => string; readonly shared: ((guid: string) => string) | null };
-  /** Matches only node names of this recipe. The last group is the sequence. */
+  /** Matches only the node names of this recipe. The last group is the sequence. */
   readonly pattern: RegExp;
   readonly sharedMark: string | null;
   /** True if the recipe creates the parent nodes as containers, which the server removes when they are empty. */
@@ -67,7 +67,7 @@ export function interopNodeNaming(recipe: InteropRecipe): NodeNaming {
   return namings[recipe];
 }
 
-/** Returns null for a name that the recipe does not write. */
+/** Parses the name of a contender's node. Returns null for a name that the recipe does not write. */
 export function parseInteropNode(recipe: InteropRecipe, name: string): InteropContenderNode | null {
   const naming = interopNodeNaming(recipe);
   const [, front, sequence] = naming.pattern.exec(name) ?? [];
@@ -77,18 +77,18 @@ export function parseInteropNode(recipe: InteropRecipe, name: string): InteropCo
   return { name, isShared, sequence: Number(sequence), guid: guid.replaceAll("-", "") };
 }
 
-/** Returns the id in a contender's node name, for any recipe. Returns "" for other names. */
+/** Returns the ID in a contender's node name, for any recipe. Returns "" for other names. */
 export function readInteropNodeGuid(name: string): string {
   const recipe = findInteropRecipe(name);
   return recipe === null ? "" : (parseInteropNode(recipe, name)?.guid ?? "");
 }
 
-/** Returns the recipe that writes such a node name, or null. */
+/** Returns the recipe that writes such a node name; null if no recipe does. */
 export function findInteropRecipe(name: string): InteropRecipe | null {
   return interopRecipes.find((recipe) => parseInteropNode(recipe, name) !== null) ?? null;
 }
 
-/** Curator's Revoker writes this data into a holder's node to ask for the lock. */
+/** The data that Curator's Revoker writes into a holder's node to ask for the lock. */
 export const curatorRevocation = "__REVOKE__";
 
 export function isCuratorRevocation(data: Uint8Array): boolean {
@@ -96,8 +96,8 @@ export function isCuratorRevocation(data: Uint8Array): boolean {
 }
 
 /**
- * Returns paths where contenders and holders are children of the lock's node. Throws USAGE if `name` is not a path, or
- * is the root.
+ * Returns the paths of a lock whose contenders and holders are children of the lock's node. Throws USAGE if `name` is
+ * not a path, or is the root.
  */
 export function interopLockPath(name: string): LockPath {
   try {

@@ -1,6 +1,6 @@
 /**
- * Paths of the objects: `<root>/<folder>/<name>`, for example `<root>/locks/db%2Fnightly` for the lock `db/nightly`. A
- * lock or an election has its contenders in the child `q` and its holders in the child `h`.
+ * The paths of the objects: `<root>/<folder>/<name>`, for example `<root>/locks/db%2Fnightly` for the lock
+ * `db/nightly`. A lock or an election has its contenders in the child `q` and its holders in the child `h`.
  */
 import { BatonError } from "../../base/errors.ts";
 
@@ -13,7 +13,7 @@ export interface LockPath {
   readonly holders: string;
 }
 
-/** Words for the objects of each folder in messages. */
+/** The words for the objects of each folder, for messages. */
 const kinds = { locks: "a lock", elections: "an election", barriers: "a barrier", gates: "a barrier" } as const;
 
 /**
@@ -28,7 +28,7 @@ export function lockPath(name: string, root?: string): LockPath {
   return lockPathAt(coordinationObjectPath("locks", name, root));
 }
 
-/** An election has the same nodes as a lock. */
+/** Returns the paths of an election, which has the same nodes as a lock. */
 export function electionPath(name: string, root?: string): LockPath {
   return lockPathAt(coordinationObjectPath("elections", name, root));
 }
@@ -48,16 +48,16 @@ export function ancestorNodePaths(path: string): string[] {
   return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
 }
 
-/** Maximum length of a name, in bytes of UTF-8. The path stays short even if every byte is encoded as %XX. */
+/** The longest name, in bytes of UTF-8. The path stays short even if every byte is encoded as %XX. */
 export const lockNameBytesMax = 255;
 
-/** Matches most names, which are valid. Only their slashes are encoded. */
+/** Matches most valid names. Of their characters, only slashes must be encoded. */
 const plainName = /^[A-Za-z0-9_,:@+=-][A-Za-z0-9_,:@+=./-]{0,254}$/;
 
 const utf8 = new TextEncoder();
 
 /**
- * Returns the node name of a lock's name. Throws USAGE if the name is empty, over 255 bytes, contains control
+ * Returns the node name for a lock's name. Throws USAGE if the name is empty, longer than 255 bytes, contains control
  * characters, or is not valid Unicode.
  */
 export function encodeLockName(name: string, kind = "a lock"): string {
@@ -78,8 +78,8 @@ export function encodeLockName(name: string, kind = "a lock"): string {
 }
 
 /**
- * Returns the lock's name for a node name. Another program may have created a node that `encodeLockName` would not name
- * so. That node is shown as it is, with %XX for forbidden characters, so that the list can still be read.
+ * Returns the lock's name for a node name. If another program has created a node that `encodeLockName` would name
+ * differently, returns the node's name, with %XX for forbidden characters. The list can then still be read.
  */
 export function decodeLockName(encoded: string): string {
   if (plainName.test(encoded)) return encoded;
@@ -87,7 +87,7 @@ export function decodeLockName(encoded: string): string {
     const name = decodeURIComponent(encoded);
     if (encodeLockName(name) === encoded) return name;
   } catch {
-    // shown as it is
+    // This name is shown unchanged, except for forbidden characters.
   }
   return encoded.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, percentEncode);
 }

@@ -1,6 +1,6 @@
 /**
- * Requests to ZooKeeper: which failures are transient, and how to retry. After a transient failure the operation may or
- * may not have been executed.
+ * Requests to ZooKeeper: which failures are transient, and how to retry. After a transient failure, it is unknown
+ * whether the operation was executed.
  */
 import { requestBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -25,7 +25,7 @@ export function isServerRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[
   return thrown instanceof ZooKeeperError && reasons.some((reason) => reason === thrown.reason);
 }
 
-/** Reads, and reads once more if the connection was lost before the response. */
+/** Reads. If the connection is lost before the response, reads once more. */
 export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
@@ -51,7 +51,7 @@ export async function mapInBatches<T, R>(
   return results;
 }
 
-/** Returns what was read, or "hidden" if the node's ACL denies this client read access. */
+/** Returns what was read; "hidden" if the node's ACL denies this client read access. */
 export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidden"> {
   try {
     return await reading;
@@ -61,7 +61,7 @@ export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidde
   }
 }
 
-/** Returns the response, or null if the server rejects the request for one of these reasons. */
+/** Returns the response; null if the server rejects the request for one of these reasons. */
 export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeeperErrorName[]): Promise<T | null> {
   try {
     return await request;
@@ -71,7 +71,7 @@ export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeepe
   }
 }
 
-/** Returns the response, or null if the node does not exist. */
+/** Returns the response; null if the node does not exist. */
 export const nullIfNoNode = <T>(reading: Promise<T>): Promise<T | null> => nullIfRefused(reading, "NONODE");
 
 /** Deletes a node of any version. Returns false if the node does not exist. */
@@ -79,7 +79,7 @@ export async function deleteNodeIfThere(zk: Pick<ZooKeeper, "delete">, path: str
   return await nullIfNoNode(zk.delete(path, -1).then(() => true)) ?? false;
 }
 
-/** Returns the names of a node's children, or an empty list if the node does not exist. */
+/** Returns the names of a node's children; an empty list if the node does not exist. */
 export async function readChildNames(
   zk: Pick<ZooKeeper, "getChildren">,
   path: string,
@@ -102,25 +102,25 @@ export async function readExistingNodes<N extends { readonly name: string }>(
 }
 
 /**
- * Reads the newest state, because a follower that lags could miss the newest holder. To read the outcome of this
- * session's own write, use `readWriteOutcome` instead.
+ * Reads the newest state; a server that lags behind could miss the newest holder. After a write of this session whose
+ * response was lost, `readWriteOutcome` must be used instead.
  */
 export function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
   return readAfter(zk.sync(path), read);
 }
 
 /**
- * Waits until each earlier write of this session has been executed or can no longer be. A sync is not enough: a leader
- * that was replaced without knowing it answers the sync from old data. A write needs a quorum, even if it is refused,
- * and the writes of a session are executed in order.
+ * Waits until each earlier write of this session has been executed or can no longer be executed. A sync is not enough:
+ * a leader that was replaced and does not know it answers the sync from old data. A write needs a quorum, even if it is
+ * refused, and the writes of a session are executed in order.
  */
 export async function settleEarlierWrites(zk: ZooKeeper, path: string): Promise<void> {
   await nullIfRefused(zk.multi([{ type: "check", path, version: -1 }]), "NONODE", "NOAUTH");
 }
 
 /**
- * Reads the outcome of this session's own write after its response was lost. If `isThere` rejects the first read, the
- * write may still be executed, so a later write settles the outcome before the second read.
+ * Reads the outcome of this session's own write after its response was lost. If `isThere` returns false for the first
+ * read, the write may still be executed; another write then settles the outcome, and a second read follows.
  */
 export async function readWriteOutcome<T>(
   zk: ZooKeeper,
@@ -132,12 +132,12 @@ export async function readWriteOutcome<T>(
   return isThere(found) ? found : await readAfterOwnWrites(zk, path, read);
 }
 
-/** Reads after every earlier write of this session. */
+/** Reads after every earlier write of this session has been executed or can no longer be. */
 export function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
   return readAfter(settleEarlierWrites(zk, path), read);
 }
 
-/** Reads after `sent` succeeded. Both requests go in one packet. */
+/** Reads after the request `sent` has succeeded. Both requests go in one packet. */
 async function readAfter<T>(sent: Promise<unknown>, read: () => Promise<T>): Promise<T> {
   const reading = read();
   reading.catch(() => {}); // the failure of the first request is reported
@@ -148,8 +148,8 @@ async function readAfter<T>(sent: Promise<unknown>, read: () => Promise<T>): Pro
 export interface RetryRequestOptions {
   readonly clock: Clock;
   /**
-   * How long to retry, in milliseconds. By default the session timeout: after that, the session has lost all that it
-   * held.
+   * How long to retry, in milliseconds. The default is the session timeout: after that, the session has lost everything
+   * that it held.
    */
   readonly limitMs?: number;
   readonly signal?: AbortSignal | undefined;
@@ -158,8 +158,8 @@ export interface RetryRequestOptions {
 
 /**
  * Calls `send` again after a transient failure, so the requests may be executed twice. Rejects with the last failure
- * when the session has ended, `isWanted` returns false, or the limit is over. Rejects with the signal's reason when it
- * aborts.
+ * when the session has ended, `isWanted` returns false, or the limit has passed. Rejects with the signal's reason when
+ * it aborts.
  */
 export async function retryOnConnectionLoss<T>(
   { session }: Pick<ZooKeeper, "session">,

@@ -22,7 +22,7 @@ export function holderOrWaiterRow(one: Participant): Omit<WaiterRow, "place" | "
   };
 }
 
-/** Returns `root@db1 (pid 812, backup.sh)`, as far as known. */
+/** Returns a name such as `root@db1 (pid 812, backup.sh)`. Omits unknown parts. */
 export function nameOfHolderRow(row: Pick<HolderRow, "host" | "user" | "pid" | "command">): string {
   const { host, user, pid, command } = row;
   return nameOfHolder({ host, user, pid, argv0: command, reason: "" });

@@ -9,7 +9,7 @@ export interface ReadNodesOnChangeOptions {
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
   /**
-   * Waits until the next read is due. `event` is set by each change since the last read, which took `tookMs`
+   * Waits until the next read is due. Each change since the last read sets `event`; that read took `tookMs`
    * milliseconds.
    */
   readonly pause: (event: OneTimeEvent, tookMs: number) => Promise<void>;
@@ -31,7 +31,7 @@ export async function* readNodesOnChange<T>(
   using _wakers = new CleanupScope(
     onAbort(signal, wake),
     onAbort(session.ended, wake),
-    // A watch that the client has armed again after a reconnect may miss changes, so read again.
+    // Reads again, because a watch that the client has restored after a reconnect may miss changes.
     session.subscribe((change) => {
       if (change === "state" && session.state === "connected" && session.connections !== connections) wake();
     }),

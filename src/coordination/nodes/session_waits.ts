@@ -1,6 +1,6 @@
 /**
- * Waits that end with the connection or session, and the function that runs an attempt to acquire a lock or enter a
- * barrier.
+ * Waits that end with the connection or the session, and the function that runs an attempt to acquire a lock or to
+ * enter a barrier.
  */
 import type { ZooKeeperSession } from "../../protocols/zookeeper/zookeeper.ts";
 import { steadyLeaseMs } from "../../protocols/zookeeper/session_timing.ts";
@@ -34,7 +34,7 @@ export class ContenderWaits {
     return this.#isStopped;
   }
 
-  /** Ends the current wait. Later waits end immediately; pauses still take their time. */
+  /** Ends the current wait. Later waits end immediately; pauses still last their full time. */
   stop(): void {
     this.#isStopped = true;
     this.wake();
@@ -70,7 +70,7 @@ export class ContenderWaits {
     return { event: new OneTimeEvent(), connections: this.#session.connections };
   }
 
-  /** Returns true when the watch fired, and false when its connection is lost or after `stop`. */
+  /** Returns true when the watch has fired. Returns false when the watch's connection is lost, and after `stop`. */
   async waitFor({ event, connections }: ArmedNodeWatch): Promise<boolean> {
     let changed = true;
     const giveUp = () => {
@@ -90,7 +90,7 @@ export class ContenderWaits {
     return changed && !this.#isStopped;
   }
 
-  /** Waits for the back-off time, which grows with the number of failures. */
+  /** Waits for the back-off time. It grows with the number of failures. */
   async pause(failures: number): Promise<void> {
     const event = new OneTimeEvent();
     if (!this.#isStopped) this.#event = event;
@@ -99,16 +99,16 @@ export class ContenderWaits {
 }
 
 /**
- * Maximum time for leaving a queue, in milliseconds: after a stop request, after a timeout, after a response, or while
- * giving back a claim that would otherwise be lost.
+ * The longest time for leaving a queue, in milliseconds: after a stop request, after a timeout, after a response, or
+ * while returning a claim that would otherwise be lost.
  */
 const leaveMsMax = { stopped: 600, late: 300, responded: 1000, claimed: 3000 } as const;
 
 export type QueueLeaveReason = keyof typeof leaveMsMax;
 
 /**
- * Waits for `work`. Returns null if `work` takes longer than the leave time; `work` then continues until the session
- * ends.
+ * Waits for `work`. Returns null if `work` takes longer than the leave time; after that, `work` continues until the
+ * session ends.
  */
 export async function withinQueueLeaveTime<T>(
   { session, clock, why }: {
@@ -118,15 +118,15 @@ export async function withinQueueLeaveTime<T>(
   },
   work: Promise<T>,
 ): Promise<T | null> {
-  // No response can arrive without a connection.
+  // Does not wait without a connection, because no response can arrive.
   return await resultInTimeOrNull(clock, session.state === "connected" ? leaveMsMax[why] : 0, work);
 }
 
 /**
- * Waits until the session's lease is as long as steady heartbeats keep it, which is nearly always the case already.
- * After the process was suspended, the lease of a live session may have expired; then this waits for a response of the
- * ZooKeeper leader. Rejects with the signal's reason. If `isPatient` is false, rejects UNREACHABLE when no response
- * arrives within the session timeout.
+ * Waits until the session's lease is as long as regular heartbeats keep it; usually it already is. After this process
+ * was suspended, the lease of a live session may have expired; in that case, waits for a response of the ZooKeeper
+ * leader. Rejects with the signal's reason. If `isPatient` is false, rejects with UNREACHABLE if no response arrives
+ * within the session timeout.
  */
 export async function waitForFreshSessionLease(session: ZooKeeperSession, { clock, signal, isPatient }: {
   readonly clock: Clock;
@@ -152,26 +152,26 @@ export async function waitForFreshSessionLease(session: ZooKeeperSession, { cloc
 /** Minimum session timeout in milliseconds. A shorter session leaves no time to reconnect and to stop a command. */
 export const sessionTimeoutMsMin = 2000;
 
-/** Steps in which acquiring a lock and entering a barrier differ. */
+/** The steps that differ between acquiring a lock and entering a barrier. */
 export interface AcquisitionSteps<Outcome, Held> {
   shortTimeoutMessage(timeoutMs: number): string;
   /** Runs the contender or participant until its outcome is known. */
   run(): Promise<Outcome>;
-  /** Returns what the session holds after this outcome, or throws the error that the outcome means. */
+  /** Returns what the session holds after this outcome. If the outcome means an error, throws the error. */
   take(outcome: Outcome, stop: AbortSignal): Promise<Held>;
-  /** Called when the wait ends. Throws the error, or returns what was acquired at the same moment. */
+  /** Called when the time to wait has passed. Throws the error, or returns what was acquired at the same moment. */
   timeOut(timeout: WaitTimeout): Promise<Held>;
-  /** Leaves the queue or barrier, or gives back what was acquired. Only the first call has an effect. */
+  /** Leaves the queue or barrier, or returns what was acquired. Only the first call has an effect. */
   leave(why: QueueLeaveReason): Promise<unknown>;
-  /** Returns the error for the end of the session, which caused the failure `cause`. */
+  /** Returns the error for the end of the session. `cause` is the failure that the end of the session has caused. */
   sessionEndedError(reason: unknown, cause: unknown): unknown;
 }
 
 /**
- * Runs `steps` until they have acquired what they want, the wait or the session ends, or the signal aborts. Rejects
- * CONFIG if the session timeout is too short. Rejects with what `steps` throw, after leaving or trying to leave for as
- * long as the `QueueLeaveReason` allows. A signal of `startCallDeadline` limits the larger call that contains this
- * call.
+ * Runs `steps` until they have acquired what they want, the time or the session ends, or the signal aborts. Rejects
+ * with CONFIG if the session timeout is too short. Rejects with the error that `steps` throw, after leaving, or trying
+ * to leave for as long as the `QueueLeaveReason` allows. If `startCallDeadline` made the signal, it limits the larger
+ * call that contains this one.
  */
 export async function runAcquisition<Outcome, Held>(
   steps: AcquisitionSteps<Outcome, Held>,
@@ -181,7 +181,7 @@ export async function runAcquisition<Outcome, Held>(
     readonly signal: AbortSignal | undefined;
     /** When the wait started, on the clock. */
     readonly startedMs: number;
-    /** Undefined if the wait has no limit. */
+    /** The longest wait, in milliseconds; undefined for no limit. */
     readonly waitMs: number | undefined;
   },
 ): Promise<Held> {

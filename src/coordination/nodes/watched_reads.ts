@@ -1,6 +1,6 @@
 /**
- * Keeps what a client has read, and requests a node again only after a change. The user of this class reports changes,
- * or one watch for each existing node does. For reading the same few nodes again and again.
+ * Keeps what a client has read, and requests a node again only after a change. The owner of this object reports the
+ * changes; by default, a watch on each existing node does. Used to read the same few nodes again and again.
  */
 import type { NodeData, Stat, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isServerRefusal } from "./node_requests.ts";
@@ -8,11 +8,11 @@ import { replaceZooKeeperCalls } from "./replaced_calls.ts";
 
 interface WatchedReadsOptions {
   /**
-   * If false, only lists are watched, and data is kept until `forget`. This halves the events for nodes that are
-   * created and deleted but hardly ever written.
+   * If false, only lists are watched, and data is kept until `forget` is called. This halves the events for nodes that
+   * are created and deleted but rarely written.
    */
   readonly watchesData?: boolean;
-  /** If true, the user calls `report` for each change, and no watch is set. */
+  /** If true, the owner of this object calls `report` for each change, and no watch is set. */
   readonly isReported?: boolean;
 }
 
@@ -22,18 +22,18 @@ interface ChildList {
 }
 
 export class NodeReadCache {
-  /** The same client, except that `getData` and `getChildren` return what is kept, and `sync` does nothing. */
+  /** A client whose `getData` and `getChildren` return what is kept, and whose `sync` does nothing. */
   readonly client: ZooKeeper;
   readonly #zk: ZooKeeper;
   readonly #onChange: Watcher;
   readonly #isReported: boolean;
-  /** Answers by kind and path, including requests in flight. */
+  /** The answers by kind and path, including requests whose response has not arrived. */
   readonly #read = new Map<string, Promise<unknown>>();
-  /** Lists that `report` keeps up to date. `stat` does not change after the list is read. */
+  /** The lists that `report` keeps up to date. Their `stat` does not change after the list was read. */
   readonly #lists = new Map<string, { readonly names: Set<string>; readonly stat: Stat }>();
   /** Answers for missing nodes. They are kept while the list of the parent is watched or changes are reported. */
   readonly #missing = new Map<string, Promise<unknown>>();
-  /** One function for each node, because the client keeps a set of functions. */
+  /** The watcher of each node. There is one function for each node, because the client keeps a set of functions. */
   readonly #watchers = new Map<string, Watcher>();
   #connections: number;
 
@@ -56,7 +56,7 @@ export class NodeReadCache {
     this.client = replaceZooKeeperCalls(zk, reads);
   }
 
-  /** Drops all answers so that everything is read again, in case a report was lost. */
+  /** Drops all answers, so that everything is read again. Used if a report may have been lost. */
   forget(): void {
     this.#read.clear();
     this.#lists.clear();
@@ -64,8 +64,8 @@ export class NodeReadCache {
   }
 
   /**
-   * Reports that a node was created, deleted or written. The answer of a request in flight is not kept, because it may
-   * be older than the change.
+   * Reports that a node was created, deleted or written. If a request for the node is under way, its answer is not
+   * kept, because it may be older than the change.
    */
   report({ type, path }: WatchEvent): void {
     this.#forgetNode(`data ${path}`);
@@ -141,7 +141,8 @@ export class NodeReadCache {
   }
 
   /**
-   * Drops an answer. Without a watched list, missing nodes may be created unnoticed, so those answers are dropped too.
+   * Drops an answer. If no list is watched, missing nodes may be created without a report, so the answers about them
+   * are dropped, too.
    */
   #drop(key: string): void {
     this.#read.delete(key);

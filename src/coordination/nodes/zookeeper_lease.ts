@@ -1,7 +1,7 @@
 /**
  * The lease of a held lock. The lock is lost when the clock reaches the end of the lease, the session ends, or the
- * holder's node is deleted. A lost lock stays lost even if the session lives on. If another process breaks the lock,
- * `lost` aborts so that the command stops, but the lock stays held until the release.
+ * holder's node is deleted. Once lost, a lock stays lost, even if the session lives on. If another process breaks the
+ * lock, `lost` aborts so that the command stops; the lock stays held until the release.
  */
 import type { MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -25,29 +25,34 @@ export interface ZooKeeperLeaseOptions
   readonly kind: string;
   readonly holderPath: string;
   /**
-   * Milliseconds from the creation of the holder's node to the hold; 0 when left out. After more than a second, the
-   * start of the hold is corrected in the node.
+   * The time from the creation of the holder's node to the start of the hold, in milliseconds; 0 by default. If it is
+   * more than a second, the start of the hold in the node is corrected.
    */
   readonly aheadMs?: number | undefined;
-  /** Path of the queue node that the release also deletes; null or left out when there is no such node. */
+  /** The path of the queue node that the release also deletes; null or undefined if there is none. */
   readonly queueNode?: string | null | undefined;
   /** The client's own clock. */
   readonly clock: Clock;
   /**
-   * Delay before the holder's node is watched, in milliseconds; 50 when left out. A holder that releases sooner saves
-   * the watch, but a request to release the lock may be detected later by this time.
+   * The delay before the holder's node is watched, in milliseconds; 50 by default. A holder that releases sooner needs
+   * no watch. A request to release the lock may be detected this much later.
    */
   readonly watchDelayMs?: number | undefined;
-  /** Returns the request to release the lock in the node's data, or null. By default parses baton's own format. */
+  /**
+   * Returns the request to release the lock that is in the node's data; null if there is none. By default parses
+   * baton's own format.
+   */
   readonly parseRevocation?: ((data: Uint8Array) => HolderRevocation | null) | undefined;
 }
 
 const watchDelayMsDefault = 50;
 /** The start of the hold in the node's data may be too early by at most this time, in milliseconds. */
 const aheadMsMax = 1000;
-/** Listeners are notified when the lease end has moved by at least the session timeout divided by this. */
+/**
+ * Listeners are notified when the end of the lease has moved by at least the session timeout divided by this number.
+ */
 const reportedPart = 50;
-/** Milliseconds until the node is read again after its response was lost. */
+/** The time after which the node is read again if the response was lost, in milliseconds. */
 const rereadMs = 1000;
 
 export class ZooKeeperLease implements Lease {
@@ -80,7 +85,7 @@ export class ZooKeeperLease implements Lease {
   /** True while the lease deletes its own node, so that a missing node does not count as a loss. */
   #isReleasing = false;
   #endedAtMs = Number.POSITIVE_INFINITY;
-  /** Start of the hold in Unix milliseconds, to be written into the node; null when the node already has it. */
+  /** The start of the hold to write into the node, in Unix milliseconds; null if the node already has it. */
   #sinceMs: number | null;
   #reportedEndMs: number;
   readonly #warnings = { guard: "", processes: "" };
@@ -132,8 +137,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Sets whether a command runs under the lock; true at first. While none runs, the session may wait for a slow server
-   * without limit. Then only the end of the session or the deletion of the node loses the lock.
+   * Sets whether a command runs under the lock; at first, true. While no command runs, the session may wait for a slow
+   * server without a limit; then only the end of the session or the deletion of the node loses the lock.
    */
   setUsed(isUsed: boolean): void {
     if (isUsed === this.#isUsed || this.#isOver) return;
@@ -169,8 +174,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Releases the lock and executes `requests` in one transaction. After a rejection without a response, the transaction
-   * may have been executed, and the lease is unchanged.
+   * Releases the lock and executes `requests` in one transaction. If it rejects because no response arrived, the
+   * transaction may have been executed, and the lease is unchanged.
    */
   async releaseWith(requests: readonly MultiRequest[]): Promise<void> {
     this.#isReleasing = true;
@@ -181,7 +186,8 @@ export class ZooKeeperLease implements Lease {
       throw thrown;
     }
     this.#released = Promise.resolve();
-    // Not in the transaction, which must not fail when a user has deleted the queue node.
+    // Deletes the queue node outside the transaction: the transaction must not fail if a user has deleted the queue
+    // node.
     this.#deleteQueueNode();
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
@@ -195,14 +201,13 @@ export class ZooKeeperLease implements Lease {
     return this.#endedAtMs !== Number.POSITIVE_INFINITY;
   }
 
-  // The deletions are sent before the first await, so that a caller that then closes the session sends all in one
-  // packet.
+  // Sends the deletions before the first await. If the caller then closes the session, all requests go in one packet.
   async #release(): Promise<void> {
     const deleting = this.#retryDeletion(() => this.#deleteNodes());
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
-    // The caller gets an error after half the session timeout. The deletion goes on, because otherwise the lock would
-    // stay taken while the session lives.
+    // The caller gets an error after half the session timeout. The deletion continues, because the lock would otherwise
+    // stay held while the session lives.
     const deleted = deleting.then(() => true);
     if (await resultInTimeOrNull(this.#clock, this.sessionTimeoutMs / 2, deleted) !== null) return;
     throw new BatonError(
@@ -221,7 +226,7 @@ export class ZooKeeperLease implements Lease {
     return done ?? await Promise.all(paths.map((path) => deleteNodeIfThere(this.#zk, path)));
   }
 
-  /** Deletes the queue node, which would stay in front of all others without a grant. */
+  /** Deletes the queue node, which would otherwise stay in front of all others without a grant. */
   #deleteQueueNode(): void {
     const path = this.#queueNode;
     if (path !== null) void this.#retryDeletion(() => deleteNodeIfThere(this.#zk, path)).catch(() => {});
@@ -239,12 +244,12 @@ export class ZooKeeperLease implements Lease {
     }
   }
 
-  /** One function, so that a client that keeps a set of functions keeps one. */
+  /** The watcher of the node. It is one function, because the client keeps a set of functions. */
   readonly #onNodeEvent = (): void => void this.#watchNode();
 
   #onSession(change: "state" | "renewed"): void {
     if (change === "state" && this.#zk.session.state === "connected") {
-      // A watch that the client has armed again may miss changes, so read the node.
+      // Reads the node, because a watch that the client has restored may miss changes.
       if (this.#zk.session.connections !== this.#watchedConnections) this.#watchNodeIn(0);
     }
     const movedMs = this.#zk.session.leaseEndMs() - this.#reportedEndMs;
@@ -287,8 +292,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Writes the start of the hold and the warning into the node, for display. The write fires the watch, so a refused
-   * write is repeated.
+   * Writes the start of the hold and the warning into the node, for people to read. The write fires the watch, so a
+   * refused write is tried again.
    */
   #correctNode({ data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
     const info = parseHolderNodeInfo(data);

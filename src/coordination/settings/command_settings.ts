@@ -1,4 +1,4 @@
-/** Settings of single commands that files and variables can set, in the sections `[keeper]` and `[pool]`. */
+/** Settings of single commands that files and variables can set: the sections `[keeper]` and `[pool]`. */
 import {
   flagSetting,
   insecureFlagHelp,
@@ -20,14 +20,16 @@ import {
 const keeper = sectionSettingDeclarer("keeper.");
 const component = sectionSettingDeclarer("pool.component.NAME.");
 
-/** The maximum of --jobs, because each job is a process and a lock. */
+/** The maximum of --jobs. Each job is a process and a lock. */
 const poolJobsMax = 1000;
 
 /** Defines a setting of a keeper that is a duration. */
 const timeSetting = (flag: string, help: string, standardMs: number) =>
   flagSetting(flag, sessionTimeoutType({ minMs: 10 }), { group: "limits", help, default: standardMs });
 
-/** Settings of `baton keeper`. Limits and the longest session also apply to the keeper that other commands start. */
+/**
+ * Settings of `baton keeper`. The limits and the longest session also apply to a keeper that another command starts.
+ */
 export const keeperSettings = {
   keeperListen: keeper("listen", listType("unix:PATH|host:port,…"), {
     once: true,
@@ -104,7 +106,8 @@ export const poolSettings = {
 } satisfies SettingTable;
 
 /**
- * Settings of one component of `baton pool`. A config file has a section for each component, and the command has flags.
+ * Settings of one component of `baton pool`. A configuration file has a section for each component, and the command has
+ * flags.
  */
 export const poolComponentSettings = {
   query: component("query", textType("command"), {

@@ -26,7 +26,8 @@ import {
 
 export const lockScopes = ["user", "machine", "cluster"] as const;
 /**
- * Tells which processes share a lock: those of this user, of this machine, or of all machines with the same servers.
+ * The processes that share a lock: the processes of this user, of this machine, or of all machines with the same
+ * servers.
  */
 export type LockScope = (typeof lockScopes)[number];
 
@@ -177,7 +178,7 @@ export const historySettings = putSettingsIntoGroup("output", {
 
 let secrets: readonly string[] | undefined;
 
-/** Returns the names of variables with secrets, which a command inherits only with --pass-auth. */
+/** Returns the names of variables that contain secrets. A command inherits them only with --pass-auth. */
 export function connectionSecretVariables(): readonly string[] {
   return secrets ??= Object.values<SettingTable[string]>(connectionSettings).flatMap(({ key, secret }) =>
     key !== undefined && secret === true ? [settingVariableName(key)] : []

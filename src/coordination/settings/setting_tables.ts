@@ -4,8 +4,7 @@ import { keeperSettings, poolComponentSettings, poolSettings } from "./command_s
 import { connectionSettings, historySettings, lockSettings } from "./coordination_settings.ts";
 
 export const coordinationSettings = {
-  // The keeper's settings come first, because of two settings that share a flag, `baton config show` uses the later
-  // one.
+  // Lists the keeper's settings first: if two settings share a flag, `baton config show` uses the later one.
   ...keeperSettings,
   ...connectionSettings,
   ...lockSettings,
@@ -13,5 +12,5 @@ export const coordinationSettings = {
   ...poolSettings,
 } satisfies SettingTable;
 
-/** The settings that coordination registers. Settings of a pool's component can only be set in files. */
+/** The settings of coordination. The settings of a pool's component can be set only in files. */
 export const coordinationTables = { all: coordinationSettings, fileOnly: poolComponentSettings };

@@ -15,32 +15,35 @@ export interface LockLeaseWithTick {
   readonly lease: ZooKeeperLease;
   readonly run: TickAttempt;
   /**
-   * Records the end of the command and releases the lock. With null, the command was not started, and another call can
-   * take the same try. Returns the reason if the end could not be written; then the lock is still held.
+   * Records the end of the command and releases the lock. If `end` is null, the command was not started, and another
+   * call can take the same try. Returns null if that was written; otherwise the reason, and the lock is still held.
    */
   end(end: TickCommandEnd | null): Promise<string | null>;
-  /** Returns why the history has no record of this tick; null if the history has a record or will have one. */
+  /**
+   * Returns the reason why the history has no record of this tick; null if the history has a record or will have one.
+   */
   unrecorded(): string | null;
 }
 
-/** Added to the wait for a tick, in milliseconds, because the servers' clock is not known exactly. */
+/** A time in milliseconds that is added to the wait for a tick, because the servers' clock is not known exactly. */
 const marginMs = 5;
-/** Maximum number of waits for the same tick. One wait is enough, unless the clock of the servers is set back. */
+/** The most waits for the same tick. One wait is enough, unless the servers' clock is set back. */
 const earlyTriesMax = 3;
 /** How often a waiting call checks whether an earlier tick can be tried again, in milliseconds. */
 const lookMs = 1000;
 
 /**
- * Rejects like acquireLock. Rejects with TICK_DONE_ELSEWHERE if another call has the tick, TICK_NOT_DUE if no tick is
- * due, or TICK_SKIPPED if an earlier tick still runs. Rejects with CLOCK_DISAGREES if the clocks differ too much.
- * Rejects with CONFIG if the schedule is stored with another time zone or is settled up to a future time.
+ * Acquires a lock together with a tick. Rejects like acquireLock. Rejects with TICK_DONE_ELSEWHERE if another call has
+ * the tick, TICK_NOT_DUE if no tick is due, or TICK_SKIPPED if an earlier tick is still running. Rejects with
+ * CLOCK_DISAGREES if the clocks differ too much. Rejects with CONFIG if the schedule is stored with another time zone
+ * or is settled up to a future time.
  */
 export async function acquireTick(
   zk: ZooKeeper,
   name: string,
   { tick, leavesEarly = false, ...options }: Omit<AcquireLockOptions, "claim" | "mode" | "limit"> & {
     readonly tick: TickOptions;
-    /** True: reject with TickIsNearError instead of waiting for a tick that begins soon. */
+    /** If true, rejects with TickIsNearError instead of waiting for a tick that begins soon. */
     readonly leavesEarly?: boolean;
   },
 ): Promise<LockLeaseWithTick> {
@@ -52,7 +55,7 @@ export async function acquireTick(
       await rejectOnAbort(claim.checkDue(), signal); // safe to abort, because checkDue only reads
       const lease = await acquireLock(zk, name, {
         ...options,
-        ...(tries === 0 ? {} : { sinceMs: tick.clock.now() }), // the time before the tick is not a wait for the servers
+        ...(tries === 0 ? {} : { sinceMs: tick.clock.now() }), // the call has waited for the tick, not for the lock
         wait: tick.waits ? options.wait ?? "forever" : "none",
         claim,
       });
@@ -68,9 +71,7 @@ export async function acquireTick(
   }
 }
 
-/**
- * Waits for the tick. Returns true at the time of the tick; false if an earlier tick can be tried again before that.
- */
+/** Waits for the tick. Returns true at the time of the tick; false if an earlier tick can be tried again before. */
 async function waitForTick(
   claim: TickClaim,
   { waitMs }: TickIsNearError,

@@ -11,8 +11,8 @@ import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readChildNames } from "../n
 import { parseTickState, type TickState } from "./tick_state.ts";
 
 /**
- * How far a schedule may be settled ahead of this machine's clock, in milliseconds. Some difference is normal, because
- * two machines' clocks are compared.
+ * How far a schedule may be settled ahead of this machine's clock, in milliseconds. Two machines' clocks are compared
+ * here, so some difference is normal.
  */
 const aheadMsMax = 5 * 60_000;
 const batchSize = 200;

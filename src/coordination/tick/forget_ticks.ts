@@ -1,4 +1,4 @@
-/** Deletes unused schedules of a lock, so that status output no longer shows them as overdue. */
+/** Deletes unused schedules of a lock. Lists of schedules then no longer show them as overdue. */
 import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { historyAppendRequests, historyNodePath, historyShardOfPath, readHistoryNode } from "../history/history_log.ts";
@@ -19,7 +19,7 @@ export interface ForgottenTickSchedule {
    * The first tick that is not settled. Null if there is no such tick, or if this machine does not know the time zone.
    */
   readonly nextMs: number | null;
-  /** A clause that says why the schedule was not deleted; null if it was deleted. */
+  /** The reason why the schedule was not deleted, as a clause; null if it was deleted. */
   readonly stays: string | null;
 }
 
@@ -28,12 +28,12 @@ interface ForgetOptions {
   readonly acl: Acl[];
 }
 
-/** How often a change of a schedule is tried, because other calls may change it at the same time. */
+/** The most tries to change a schedule, because other calls may change it at the same time. */
 const triesMax = 20;
 
 /**
- * Deletes the unused schedules of a lock, and returns all. A schedule is in use if its next tick is not overdue or its
- * command runs. Throws CONFIG for an unknown layout.
+ * Deletes the unused schedules of a lock. Returns all schedules of the lock, with what happened to each. A schedule is
+ * in use if its next tick is not overdue or its command is running. Throws CONFIG for an unknown layout.
  */
 export async function forgetTickSchedules(
   zk: ZooKeeper,
@@ -53,7 +53,7 @@ export async function forgetTickSchedules(
   return results;
 }
 
-/** Returns null if the schedule's node does not exist. */
+/** Deletes a schedule, unless it is in use. Returns null if the schedule's node does not exist. */
 async function forgetSchedule(
   zk: ZooKeeper,
   name: string,
@@ -67,7 +67,7 @@ async function forgetSchedule(
     const { schedule, zone, uptoMs } = state;
     const nextMs = nextTickOfStoredSchedule(state, uptoMs);
     known = { schedule, zone, uptoMs, nextMs };
-    // A write of the same data gives the servers' time.
+    // Writes the same data again, to learn the servers' time.
     const touched = await nullIfRefused(zk.setData(path, found.data, found.stat.version), "BADVERSION", "NONODE");
     if (touched === null) continue;
     const stays = await reasonToStay(zk, state, {
@@ -89,8 +89,8 @@ async function forgetSchedule(
 }
 
 /**
- * Returns why the schedule stays. Returns null if its tick is overdue and no command runs, because then no host uses
- * the schedule.
+ * Returns the reason why the schedule must stay. Returns null if its tick is overdue and no command is running: then no
+ * host uses the schedule.
  */
 async function reasonToStay(
   zk: ZooKeeper,
@@ -113,6 +113,6 @@ function recordsOf({ open, retry }: TickState, id: string): HistoryRecord[] {
   if (retry?.attempt !== 1) return [];
   return [{
     ...emptyHistoryRecord("missed", id, retry.tickMs),
-    why: "it was given back, and its schedule is forgotten",
+    why: "it was not run, and its schedule is forgotten",
   }];
 }

@@ -7,16 +7,19 @@ export interface TickScheduleResetResult {
   readonly schedule: string;
   readonly zone: string;
   readonly uptoMs: number;
-  /** The servers' time to which the schedule was reset. Null if the schedule was not ahead, so that it is unchanged. */
+  /**
+   * The servers' time to which the schedule was reset. Null if the schedule was not settled ahead of that time, and was
+   * therefore not changed.
+   */
   readonly resetToMs: number | null;
 }
 
-/** How often a change of a schedule is tried, because other calls may change it at the same time. */
+/** The most tries to change a schedule, because other calls may change it at the same time. */
 const triesMax = 20;
 
 /**
- * Returns all schedules of a lock. A schedule that is settled up to a past time stays, because a later time would skip
- * ticks. Throws CONFIG for an unknown layout.
+ * Resets the schedules of a lock that are settled up to a future time. Returns all schedules of the lock. Does not
+ * change other schedules, because a later time would skip ticks. Throws CONFIG for an unknown layout.
  */
 export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: string): Promise<TickScheduleResetResult[]> {
   const folder = tickSchedulesFolder(name, root);
@@ -32,14 +35,14 @@ export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: strin
   return results;
 }
 
-/** Returns null if the node does not exist, or other calls changed it during every try. */
+/** Resets a schedule. Returns null if the node does not exist, or other calls changed it during every try. */
 async function resetSchedule(zk: ZooKeeper, path: string): Promise<TickScheduleResetResult | null> {
   for (let tries = 0; tries < triesMax; tries++) {
     const found = await nullIfNoNode(zk.getData(path));
     if (found === null) return null;
     const state = parseTickState(found.data, path);
     const { schedule, zone, uptoMs } = state;
-    // A write of the same data gives the servers' time.
+    // Writes the same data again, to learn the servers' time.
     const touched = await nullIfRefused(zk.setData(path, found.data, found.stat.version), "BADVERSION", "NONODE");
     if (touched === null) continue;
     const nowMs = Number(touched.mtime);

@@ -1,16 +1,19 @@
-/** Estimates the servers' clock, so that a host finds due ticks by that clock even if the host's own clock is wrong. */
+/** Estimates the servers' clock. A host then finds due ticks by the servers' clock, even if its own clock is wrong. */
 import type { Clock } from "../../base/support/clock.ts";
 
 /**
- * If the host's clock changed by more than this many milliseconds, the known difference to the servers' clock is
- * forgotten.
+ * If the host's clock changes by more than this, in milliseconds, the known difference to the servers' clock is
+ * discarded.
  */
 const setMsMin = 500;
-/** How long a known difference is used, in milliseconds. Then the servers are asked again, because the clocks drift. */
+/**
+ * How long a known difference is used, in milliseconds. After that, the servers are asked again, because the clocks
+ * drift.
+ */
 const keptMs = 3_600_000;
 /** How long other schedules of this host wait after one schedule has asked the servers, in milliseconds. */
 const askedMs = 10_000;
-/** If the known difference may be wrong by more than this many milliseconds, the servers are asked again soon. */
+/** If the known difference may be wrong by more than this, in milliseconds, the servers are asked again soon. */
 const errorMsMax = 100;
 
 export class TickServersClock {
@@ -32,9 +35,9 @@ export class TickServersClock {
   }
 
   /**
-   * Notes that the servers' clock showed `serversMs` at some time between `sentWallMs` on this host's clock and now.
-   * The estimate is never ahead of the servers' clock. Of several answers, the highest estimate is kept, unless a later
-   * answer contradicts it.
+   * Records an answer of the servers: their clock showed `serversMs` at some time between `sentWallMs` on this host's
+   * clock and now. The estimate is never ahead of the servers' clock. Of several answers, the highest estimate is kept,
+   * unless a later answer contradicts it.
    */
   learn(serversMs: number, sentWallMs: number): void {
     const wallMs = this.wallMs();
@@ -47,7 +50,7 @@ export class TickServersClock {
     this.#known = { aheadMs, errorMs: wallMs - sentWallMs, gapMs: wallMs - atMs, atMs };
   }
 
-  /** Returns true if the caller has to ask the servers for their time. */
+  /** Returns true if the caller must ask the servers for their time. Returns true only to one caller at a time. */
   takeQuestion(): boolean {
     const known = this.#current();
     const nowMs = this.#clock.now();

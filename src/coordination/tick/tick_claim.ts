@@ -1,6 +1,6 @@
 /**
  * Claims a tick for one call: reads the schedule's node and history, decides, and writes. The lock prevents two runs at
- * the same time. `uptoMs`, the last settled time, prevents a second run of a tick, because the grant's transaction also
+ * the same time. `uptoMs`, the last settled time, prevents that a tick runs twice, because the grant's transaction also
  * sets it. See docs/protocol/tick.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -65,7 +65,10 @@ import {
 import { formatTickState, parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 import { nextTickOfStoredSchedule } from "./tick_report.ts";
 
-/** How long after its time a tick may begin if no limit is set, in milliseconds. The clock skew is added to this. */
+/**
+ * How long after its time a tick may begin if no limit is set, in milliseconds. The limit of the clock skew is added to
+ * this.
+ */
 export const tickLateMsDefault = 60_000;
 
 /** The ticks and the identity of a schedule. The class `Schedule` implements it. */
@@ -80,19 +83,19 @@ export interface TickOptions {
   readonly schedule: TickSchedule;
   /** How long after its time a tick may begin, in milliseconds. */
   readonly lateMsMax: number;
-  /** Maximum number of further tries of a tick that failed or whose host died. */
+  /** The most additional tries of a tick that failed or whose host died. */
   readonly retriesMax: number;
-  /** The pause before a further try, in milliseconds. Without a value, the next call can begin the further try. */
+  /** The pause before the next try, in milliseconds. If undefined, the next call can begin the next try. */
   readonly retryDelayMs?: number;
-  /** Maximum difference between the clocks of this host and of the servers, in milliseconds. */
+  /** The largest allowed difference between the clocks of this host and of the servers, in milliseconds. */
   readonly skewMs: number;
-  /** How long before a tick a call waits for the tick instead of leaving, in milliseconds; `skewMs` by default. */
+  /** If a tick begins within this time, the call waits for it, in milliseconds; `skewMs` by default. */
   readonly earlyMs?: number;
-  /** True: wait for a busy lock. False: skip the tick. */
+  /** True to wait for a busy lock; false to skip the tick. */
   readonly waits: boolean;
-  /** True: take over a schedule that has another time zone or is settled up to a time in the future. */
+  /** True to change a schedule that has another time zone or is settled up to a future time. */
   readonly replaces: boolean;
-  /** True: the first call ever only begins the schedule, and takes no tick of the time before this call. */
+  /** If true, the first call ever only begins the schedule: it takes no tick from the time before this call. */
   readonly registers?: boolean;
   readonly info: HolderInfo;
   readonly limits?: HistoryLimits | undefined;
@@ -103,15 +106,15 @@ export interface TickOptions {
   readonly wallMs: () => number;
   /** This host's estimate of the servers' clock. Each call that asks the servers updates it. */
   readonly serversClock?: TickServersClock;
-  /** Returns a number below 1. */
+  /** Returns a random number from 0 up to, but not including, 1. */
   readonly random: () => number;
 }
 
-/** How the command of a tick ended. A lost command is missing here, because only the next call records it. */
+/** How the command of a tick ended. It cannot be "lost", because only the next call records a lost command. */
 export type TickCommandEnd = RecordedHoldEnd & { readonly result: "done" | "failed" | "stopped" };
 
 interface ReadNodes {
-  /** Null if the node does not exist. */
+  /** The state of the schedule; null if the node does not exist. */
   readonly state: TickState | null;
   readonly version: number;
   readonly head: HistoryNodeContent;
@@ -120,11 +123,11 @@ interface ReadNodes {
 }
 
 /**
- * The history is left out after this many refused writes to an unchanged schedule and history, because the history must
- * not stop the ticks.
+ * After this many refused writes to an unchanged schedule and history, the history is no longer written, because it
+ * must not stop the ticks.
  */
 const refusalsMax = 8;
-/** Maximum time for deleting old nodes at the end of a call, in milliseconds. */
+/** The longest time for deleting old nodes at the end of a call, in milliseconds. */
 const clearMsMax = 1000;
 
 export class TickClaim implements LockGrantClaim {
@@ -137,7 +140,7 @@ export class TickClaim implements LockGrantClaim {
   #read: ReadNodes | null = null;
   #queuedAtWallMs = 0;
   /**
-   * The time of the servers, and the time on the own clock at which it was known; null before the queue node is read.
+   * The servers' time, and the time on this process's clock at which it was read; null before the queue node is read.
    */
   #serverTime: { readonly guid: string; readonly ms: number; readonly atMs: number } | null = null;
   #claimed: { readonly run: TickAttempt; readonly beganMs: number } | null = null;
@@ -158,12 +161,14 @@ export class TickClaim implements LockGrantClaim {
     return this.#claimed?.run ?? null;
   }
 
-  /** The reason why the servers refuse writes to the history; null if they do not. */
+  /** The reason why the servers refuse writes to the history; null if they accept them. */
   get unrecorded(): string | null {
     return this.#unrecorded;
   }
 
-  /** Throws TICK_DONE_ELSEWHERE if the schedule shows that no tick is due. This needs no node in the lock's queue. */
+  /**
+   * Throws TICK_DONE_ELSEWHERE if the schedule shows that no tick is due. The check needs no node in the lock's queue.
+   */
   async checkDue(): Promise<void> {
     const { schedule, wallMs, skewMs, serversClock } = this.#options;
     await retryOnConnectionLoss(this.#zk, () => this.read(), { clock: this.#options.clock });
@@ -172,7 +177,7 @@ export class TickClaim implements LockGrantClaim {
     this.#checkZone(state);
     const isWaiting = state.retry !== null && state.retry.fromMs > wallMs() + skewMs;
     if ((state.retry !== null && !isWaiting) || serversClock?.takeQuestion() === true) return;
-    // The schedule is ahead, so a clock was or is wrong. Only the servers' clock can show which one.
+    // The schedule is ahead of this clock, so a clock was or is wrong. Only the servers' clock can show which one.
     if (state.uptoMs > wallMs() + skewMs) return;
     const next = schedule.next(state.uptoMs);
     if (next === null || next > wallMs() + skewMs) throw this.#settledError(state.uptoMs, {});
@@ -238,8 +243,8 @@ export class TickClaim implements LockGrantClaim {
   }
 
   /**
-   * Notes a refusal of the history by an ACL or a quota. From then on the history is left out, because it must not stop
-   * the tick.
+   * Records that an ACL or a quota refuses the history. From then on the history is not written, because it must not
+   * stop the tick.
    */
   isRefusedHistory(thrown: unknown): boolean {
     if (!isServerRefusal(thrown, "NOAUTH", "QUOTAEXCEEDED", "INVALIDACL")) return false;
@@ -249,8 +254,8 @@ export class TickClaim implements LockGrantClaim {
   }
 
   /**
-   * Leaves the try to another call, because its command never starts. Does nothing if another call has taken it for
-   * lost.
+   * Leaves the try to another call, because the command of this call will never start. Does nothing if another call has
+   * already recorded the try as lost.
    */
   async giveBack({ guid, holderPath }: { readonly guid: string; readonly holderPath: string }): Promise<void> {
     for (let tries = 0; tries < refusalsMax; tries++) {
@@ -265,19 +270,19 @@ export class TickClaim implements LockGrantClaim {
   }
 
   /**
-   * Records the end and releases the lock in one transaction. With null, another call can take the try, as after
-   * giveBack. Returns why that could not be written.
+   * Records the end and releases the lock in one transaction. If `end` is null, another call can take the try, as after
+   * giveBack. Returns null if that was written; otherwise the reason.
    */
   async end(lease: ZooKeeperLease, end: TickCommandEnd | null): Promise<string | null> {
     const { clock } = this.#options;
     for (let tries = 0, refusals = 0; tries < refusalsMax && lease.isHeld(); tries++) {
       try {
-        // Another server may not show the claim before a write of this session.
+        // Another server may not show the claim until a write of this session has been executed.
         const reading = () => tries === 0 ? this.read() : readAfterOwnWrites(this.#zk, this.#path, () => this.read());
         await retryOnConnectionLoss(this.#zk, reading, { clock, isWanted: () => lease.isHeld() });
         const requests = this.#endRequests(lease, end, refusals < refusalsMax - 1);
         if (requests === null && tries === 0) continue;
-        if (requests === null) return "another call has taken the tick for lost";
+        if (requests === null) return "another call has recorded the tick as lost";
         await lease.releaseWith(requests);
         await this.#clear(requests);
         return null;
@@ -295,7 +300,7 @@ export class TickClaim implements LockGrantClaim {
     return "the lock is lost, or other calls changed the schedule at the same time";
   }
 
-  /** Deletes history that is over the limits. After most ends there is none. */
+  /** Deletes history that is over the limits. Usually there is none. */
   async #clear(written: readonly MultiRequest[]): Promise<void> {
     const { root, clock, random, limits = defaultHistoryLimits } = this.#options;
     const nowMs = this.#nowMs();
@@ -386,7 +391,9 @@ export class TickClaim implements LockGrantClaim {
     throw new BatonError("TICK_SKIPPED", `${this.#subject} is skipped: ${why}`);
   }
 
-  /** Returns false if the servers refused the write, because another call was faster. */
+  /**
+   * Writes the state and the records. Returns false if the servers refused the write because another call was faster.
+   */
   async #write(state: TickState, records: readonly HistoryRecord[]): Promise<boolean> {
     await this.#createMissingParents();
     try {
@@ -406,7 +413,7 @@ export class TickClaim implements LockGrantClaim {
       ...(hasFolder ? [] : [createContainerRequest(this.#folder, acl)]),
       { type: "create", path: this.#path, data, acl, flags: createFlag.persistent },
     ];
-    const of = `${version} ${head.version}`; // a write of another call does not show that the history cannot be written
+    const of = `${version} ${head.version}`; // a write of another call is no sign that the history cannot be written
     this.#refusals = { of, count: this.#refusals.of === of ? this.#refusals.count + 1 : 0 };
     const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax && this.#unrecorded === null;
     return isHistoryWritten
@@ -414,7 +421,9 @@ export class TickClaim implements LockGrantClaim {
       : ticks;
   }
 
-  /** Creates the nodes above the containers. They are never removed, so they can be created in separate requests. */
+  /**
+   * Creates the nodes above the containers. These nodes are never removed, so they can be created in separate requests.
+   */
   async #createMissingParents(): Promise<void> {
     const { hasFolder, hasShard } = this.#read as ReadNodes;
     const { acl } = this.#options;
@@ -442,7 +451,7 @@ export class TickClaim implements LockGrantClaim {
 
   /**
    * Returns a time that is never ahead of the servers' clock: the creation time of this call's queue node plus the time
-   * since then. Returns null if the node is gone. Throws CLOCK_DISAGREES.
+   * since then. Returns null if the node is gone. Throws CLOCK_DISAGREES if the clocks differ too much.
    */
   async #serverNow({ guid, queueNode }: LockSeenByClaim): Promise<number | null> {
     const { clock, skewMs, wallMs } = this.#options;
@@ -450,10 +459,11 @@ export class TickClaim implements LockGrantClaim {
       const stat = await this.#zk.exists(queueNode);
       if (stat === null) return null;
       const ms = Number(stat.ctime);
-      clock.noticeSuspend(); // otherwise the suspended time would count later as passed since then
+      clock.noticeSuspend(); // otherwise, suspended time would be added later
       this.#serverTime = { guid, ms, atMs: clock.now() };
       if (Math.abs(ms - wallMs()) <= skewMs) this.#options.serversClock?.learn(ms, this.#queuedAtWallMs);
-      // The node was created between the request and now, so the clocks differ by a value between these two.
+      // The node was created between the request and now. The difference of the clocks is therefore between these two
+      // values.
       const low = ms - wallMs();
       const high = ms - this.#queuedAtWallMs;
       const difference = low > 0 ? low : high < 0 ? high : 0;
@@ -492,7 +502,7 @@ export class TickClaim implements LockGrantClaim {
     return { calendar: schedule, retriesMax, retryDelayMs, lateMsMax };
   }
 
-  /** Returns whether an earlier tick can be tried again before the tick that this call waits for. */
+  /** Returns true if an earlier tick can be tried again before the tick for which this call waits. */
   async mayRetry(): Promise<boolean> {
     const { retriesMax, root } = this.#options;
     if (retriesMax === 0) return false;
@@ -542,10 +552,13 @@ export class TickClaim implements LockGrantClaim {
   }
 }
 
-/** How long an unused schedule is kept after its first tick that was not run, in milliseconds. */
+/** How long an unused schedule is kept, in milliseconds, counted from its first tick that was not run. */
 const keptMs = 90 * 24 * 3_600_000;
 
-/** Returns a function that deletes the schedules of a lock with an old history, or returns false if one is in use. */
+/**
+ * Returns a function that deletes the schedules of a lock whose history is old. The function returns false if a
+ * schedule is in use.
+ */
 export function createTickSchedulesCleaner(
   zk: ZooKeeper,
   { root, nowMs }: { readonly root?: string | undefined; readonly nowMs: number },
@@ -553,7 +566,7 @@ export function createTickSchedulesCleaner(
   return (encodedName) => clearSchedules(zk, `${coordinationFolderPath("ticks", root)}/${encodedName}`, nowMs);
 }
 
-/** Deletes the schedules of a lock, up to the first one in use. Returns false if a schedule is in use. */
+/** Deletes the schedules of a lock one after the other. Stops and returns false if a schedule is in use. */
 async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Promise<boolean> {
   for (const id of await readChildNames(zk, folder)) {
     const path = `${folder}/${id}`;

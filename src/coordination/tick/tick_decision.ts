@@ -9,15 +9,15 @@ export interface TickAttempt {
   readonly attempt: number;
 }
 
-/** A try that has not begun. */
+/** A try that has not begun yet. */
 export interface NextTickAttempt extends TickAttempt {
-  /** The earliest time at which the try may begin. With 0, any call can take the try now. */
+  /** The earliest time at which the try may begin. If it is 0, any call can take the try now. */
   readonly fromMs: number;
 }
 
-/** A try that was claimed and has no recorded end. */
+/** A try that was claimed and whose end is not recorded. */
 export interface OpenTickAttempt extends TickAttempt {
-  /** The ID of the try's holder. While the lock has a grant with this ID, the command may run. */
+  /** The ID of the try's holder. While the lock has a grant with this ID, the command may be running. */
   readonly guid: string;
   readonly host: string;
   readonly pid: number;
@@ -25,16 +25,17 @@ export interface OpenTickAttempt extends TickAttempt {
 }
 
 export interface TickProgress {
-  /** Every tick up to this time is settled: it was claimed, skipped, or missed. */
+  /** The time up to which every tick is settled: claimed, skipped, or missed. */
   readonly uptoMs: number;
   readonly open: OpenTickAttempt | null;
   /**
-   * The next try of a tick that failed, or the first try if the call that claimed it ended before the command began.
+   * The next try of a tick that failed. Also the first try, if the call that claimed it ended before the command began.
+   * Null if there is none.
    */
   readonly retry: NextTickAttempt | null;
 }
 
-/** The times of a schedule, as the class `Schedule` computes them. */
+/** The times of a schedule. The class `Schedule` computes them. */
 export interface TickCalendar {
   /** Returns the last tick at or before a time. */
   last(atMs: number): number | null;
@@ -44,26 +45,28 @@ export interface TickCalendar {
   count(fromMs: number, toMs: number): number;
 }
 
-/** The rules for further tries of a tick. */
+/** The rules for repeated tries of a tick. */
 export interface TickRetryRules {
   readonly calendar: TickCalendar;
-  /** Maximum number of further tries of a tick. */
+  /** The most additional tries of a tick. */
   readonly retriesMax: number;
-  /** The pause before a further try, in milliseconds. */
+  /** The pause before the next try, in milliseconds. */
   readonly retryDelayMs: number;
   /** How long after its time a tick may begin, in milliseconds. */
   readonly lateMsMax: number;
 }
 
 export interface TickDecisionFacts extends TickRetryRules {
-  /** Read before the lock. Null if the schedule was never used or its node was deleted. */
+  /**
+   * The progress of the schedule, read before the lock. Null if the schedule was never used or its node was deleted.
+   */
   readonly progress: TickProgress | null;
   readonly nowMs: number;
   /** The IDs of the lock's grants. */
   readonly holders: readonly string[];
   /** True if this call can be granted the lock now. */
   readonly isFree: boolean;
-  /** True: wait for a busy lock. False: skip the tick if the lock is busy. */
+  /** True to wait for a busy lock; false to skip the tick if the lock is busy. */
   readonly waits: boolean;
 }
 
@@ -75,14 +78,14 @@ export type SettledTickRecord =
 
 export type TickDecision =
   /**
-   * Nothing is due: every tick up to now is settled, or too late. `isRunning`: a settled tick still runs. `againMs`: a
-   * settled tick can be tried again from this time on.
+   * Nothing is due: every tick up to now is settled, or too late. `isRunning` is true if a settled tick is still
+   * running. `againMs` is the time from which a settled tick can be tried again.
    */
   | { readonly do: "leave"; readonly isRunning: boolean; readonly againMs: number | null }
   | { readonly do: "wait" }
-  /** Record that the tick is skipped, because the lock is busy. */
+  /** The call must record that the tick is skipped, because the lock is busy. */
   | { readonly do: "skip"; readonly uptoMs: number; readonly settled: readonly SettledTickRecord[] }
-  /** Take the lock and the tick in one transaction. */
+  /** The call must take the lock and the tick in one transaction. */
   | {
     readonly do: "claim";
     readonly run: TickAttempt;
@@ -90,8 +93,8 @@ export type TickDecision =
     readonly settled: readonly SettledTickRecord[];
   }
   /**
-   * Record that a claimed try ended without a record, or that a tick was given back and not run in time. `retry` is the
-   * next try.
+   * The call must record that a claimed try ended without a record, or that a tick was returned and not run in time.
+   * `retry` is the next try.
    */
   | { readonly do: "settle"; readonly settled: readonly SettledTickRecord[]; readonly retry: NextTickAttempt | null };
 
@@ -106,7 +109,7 @@ export function decideTick(facts: TickDecisionFacts): TickDecision {
     if (due === null && facts.holders.length === 0 && (open ?? retry) !== null && retriesMax > 0) return { do: "wait" };
     const isRunning = open !== null && facts.holders.includes(open.guid);
     if (due === null) return { do: "leave", isRunning, againMs: null };
-    // The lock has no grant, only contenders ahead. It may become free, so the tick is not skipped.
+    // The lock has no grant; there are only contenders ahead. The lock may become free, so the tick is not skipped.
     if (waits || facts.holders.length === 0) return { do: "wait" };
     return { do: "skip", uptoMs: due, settled: [...missed, { result: "skipped", tickMs: due }] };
   }
@@ -115,12 +118,12 @@ export function decideTick(facts: TickDecisionFacts): TickDecision {
   const unused: SettledTickRecord[] = retry?.attempt === 1
     ? [{ result: "missed", tickMs: retry.tickMs, untilMs: retry.tickMs, count: 1 }]
     : [];
-  // A newer tick is claimed before a further try of an older one. Otherwise the newer tick would have no record.
+  // Claims a newer tick before the next try of an older one, because the newer tick would otherwise have no record.
   if (due !== null) {
     return { do: "claim", run: { tickMs: due, attempt: 1 }, uptoMs: due, settled: [...lost, ...unused, ...missed] };
   }
   const again = open === null ? retry : attemptAfter(open, nowMs, facts);
-  // The servers' clock was set back after the claim. The tick must be neither tried nor settled before its time.
+  // The servers' clock was set back after the claim. The tick must not be tried or settled before its time.
   const isEarly = (open ?? retry ?? { tickMs: nowMs }).tickMs > nowMs;
   if (isEarly) return { do: "leave", isRunning: false, againMs: null };
   if (again !== null && again.attempt <= retriesMax + 1 && isInTime(again.tickMs)) {
@@ -135,8 +138,8 @@ export function decideTick(facts: TickDecisionFacts): TickDecision {
 }
 
 /**
- * Returns the try after a failed or lost one; null if none is left. The try waits, but begins before it is too late,
- * and early enough before the next tick, which goes first.
+ * Returns the try after a failed or lost one; null if no try is left. The next try waits, but begins before it is too
+ * late, and early enough before the next tick, which has precedence.
  */
 function attemptAfter(
   { tickMs, attempt }: TickAttempt,
@@ -150,8 +153,8 @@ function attemptAfter(
 }
 
 /**
- * Returns one record for all ticks between the last settled one and the due one, possibly of years. No host called in
- * time.
+ * Returns one record for all ticks between the last settled tick and the due one, for which no host called in time.
+ * There may be ticks of several years.
  */
 function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): SettledTickRecord[] {
   const count = calendar.count(uptoMs, dueMs - 1);
@@ -164,7 +167,10 @@ function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): Set
 /** How the command of a tick ended. Either result settles the tick. */
 export type TickCommandResult = "done" | "failed";
 
-/** Returns the progress after the end of a try. `uptoMs` stays, because a skip may have changed it since the claim. */
+/**
+ * Returns the progress after the end of a try. Does not change `uptoMs`, because a skip may have changed it since the
+ * claim.
+ */
 export function tickProgressAfterEnd(
   progress: TickProgress,
   { run, guid, result, nowMs, rules }: {
@@ -175,7 +181,7 @@ export function tickProgressAfterEnd(
     readonly rules: TickRetryRules;
   },
 ): TickProgress {
-  if (progress.open?.guid !== guid) return progress; // another call has taken the try for lost
+  if (progress.open?.guid !== guid) return progress; // another call has recorded the try as lost
   return {
     uptoMs: progress.uptoMs,
     open: null,

@@ -1,9 +1,12 @@
-/** Errors that tell a caller why it gets no tick. */
+/** Errors that tell a caller why it does not get a tick. */
 import { BatonError } from "../../base/errors.ts";
 import type { HistoryRecord } from "../history/history_record.ts";
 import type { TickCalendar, TickProgress } from "./tick_decision.ts";
 
-/** Thrown if a call is a little early: the next tick, or a further try of the last one, begins after `waitMs`. */
+/**
+ * Thrown if a call is a little early: the next tick, or the next try of the last tick, begins after `waitMs`
+ * milliseconds.
+ */
 export class TickIsNearError extends Error {
   readonly waitMs: number;
   readonly nextTickMs: number;
@@ -15,11 +18,11 @@ export class TickIsNearError extends Error {
   }
 }
 
-/** Thrown if there is no tick for this call, with TICK_DONE_ELSEWHERE or TICK_NOT_DUE. */
+/** Thrown if there is no tick for this call. The code is TICK_DONE_ELSEWHERE or TICK_NOT_DUE. */
 export class NoTickForCallError extends BatonError {
-  /** True if a try runs or may be repeated, so that a later call may have to take it. */
+  /** True if a try is running or may be repeated. A later call may then have to take it. */
   readonly isOpen: boolean;
-  /** The servers' time from which on a further try may begin; null if it is not known. */
+  /** The servers' time from which the next try may begin; null if it is not known. */
   readonly againMs: number | null;
 
   constructor(
@@ -33,7 +36,7 @@ export class NoTickForCallError extends BatonError {
   }
 }
 
-/** Thrown if the lock was busy when a tick was due, so that the tick is recorded as skipped. */
+/** Thrown if the lock was busy when a tick was due. The tick is then recorded as skipped. */
 export class LockBusyAtTickError extends Error {
   readonly tick: string;
 
@@ -48,7 +51,7 @@ export function formatTickTime(ms: number): string {
   return new Date(ms).toISOString().replace(/:\d\d\.\d{3}Z$/, "Z");
 }
 
-/** Returns an error that says that nothing is due, and how the last tick ended. */
+/** Returns an error that says that no tick is due, and how the last tick ended. */
 export function tickSettledError(
   subject: string,
   { calendar, state, records, nowMs, isRunning = false, againMs }: {

@@ -1,4 +1,4 @@
-/** Reads the state of the schedules of a lock, for display. */
+/** Reads the state of the schedules of a lock, for people to read. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
@@ -14,15 +14,18 @@ export interface TickScheduleReport {
   readonly schedule: string;
   readonly zone: string;
   readonly uptoMs: number;
-  /** The first tick that is not settled. Null if there is none, or this machine does not know the time zone. */
+  /** The first tick that is not settled. Null if there is none, or if this machine does not know the time zone. */
   readonly nextMs: number | null;
-  /** Whether this machine knows the time zone. */
+  /** True if this machine knows the time zone. */
   readonly isZoneKnown: boolean;
-  /** The try that is claimed and has no recorded end. `isHeld` tells whether its holder still has the lock. */
+  /**
+   * The try that was claimed and whose end is not recorded; null if there is none. `isHeld` is true if its holder still
+   * has the lock.
+   */
   readonly open: (OpenTickAttempt & { readonly isHeld: boolean }) | null;
 }
 
-/** Reads again if the connection is lost. Throws CONFIG for an unknown layout. */
+/** Reads all schedules of a lock. Reads again if the connection is lost. Throws CONFIG for an unknown layout. */
 export async function readTickSchedules(
   zk: ZooKeeper,
   name: string,
@@ -35,7 +38,7 @@ export async function readTickSchedules(
       const read = await nullIfNoNode(zk.getData(`${folder}/${id}`));
       return read === null ? [] : [{ id, ...parseTickState(read.data, `${folder}/${id}`) }];
     }));
-    // The grants are read after the schedules, so a claim without a grant has ended.
+    // Reads the grants after the schedules: if a claim then has no grant, its command has ended.
     const grants = await readChildNames(zk, lockPath(name, root).holders);
     const holders = grants.map((grant) => parseHolderNode(grant)?.guid);
     return found.flat().map(({ id, schedule, zone, uptoMs, open }) => ({
@@ -49,7 +52,10 @@ export async function readTickSchedules(
   });
 }
 
-/** Reads one schedule with one request. Returns null for a new schedule. Throws CONFIG for an unknown layout. */
+/**
+ * Reads one schedule with one request. Returns null if the schedule was never used. Throws CONFIG for an unknown
+ * layout.
+ */
 export async function readTickState(
   zk: Pick<ZooKeeper, "getData">,
   name: string,
@@ -66,7 +72,7 @@ function nextOf(schedule: string, zone: string, uptoMs: number): Pick<TickSchedu
 }
 
 /**
- * Returns the first tick of a stored schedule after a time. Null if there is none, or this machine does not know the
+ * Returns the first tick of a stored schedule after a time. Null if there is none, or if this machine does not know the
  * zone. Throws CONFIG for a schedule of an unknown form.
  */
 export function nextTickOfStoredSchedule(

@@ -13,7 +13,10 @@ import type { NextTickAttempt, OpenTickAttempt, TickAttempt, TickProgress } from
 
 export interface TickState extends TickProgress {
   readonly schedule: string;
-  /** The IANA name. It is not a part of the ID, because hosts with different zones would then run every tick twice. */
+  /**
+   * The IANA name of the zone. It is not a part of the ID: hosts with different zones would otherwise run every tick
+   * twice.
+   */
   readonly zone: string;
   /** The host that wrote the zone. */
   readonly zoneHost: string;
@@ -33,7 +36,7 @@ export function formatTickState(state: TickState): Uint8Array {
   return encodeJson({ layout, ...state });
 }
 
-/** Throws CONFIG for data in an unknown layout. */
+/** Parses the data of a schedule's node. Throws CONFIG for an unknown layout. */
 export function parseTickState(data: Uint8Array, path: string): TickState {
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not a schedule of this version of baton: ${what}`, { cause });

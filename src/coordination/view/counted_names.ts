@@ -1,6 +1,6 @@
 /**
- * Chooses which names get their own counters in the metrics. All other names share the counters of `_other`. Prometheus
- * would take a decrease of a counter for a restart and add the whole count again. Therefore a name stays in its group,
+ * Chooses which names have their own counters in the metrics. All other names share the counters of `_other`. If a
+ * counter decreases, Prometheus assumes a restart and adds the whole count again. A name therefore stays in its group,
  * and `_other` keeps the counts of a deleted history.
  */
 import { addHistoryCounters, type HistoryCounters, zeroHistoryCounters } from "../history/history_counters.ts";
@@ -8,16 +8,16 @@ import type { HistoryKind } from "../history/history_log.ts";
 import { historyResults } from "../history/history_record.ts";
 import type { NamedHistoryCounters } from "../history/list_histories.ts";
 
-/** The label of all names without their own counters. A lock that really has this name is counted with them. */
+/** The label that all names without their own counters share. A lock that really has this name is counted with them. */
 export const otherNamesMetricLabel = "_other";
 
-/** All histories that count under one name. A pool's name includes its items. */
+/** All histories that are counted under one name. For a pool, these include its items. */
 type Counted = readonly NamedHistoryCounters[];
 
 interface KindNames {
   readonly own: Set<string>;
   readonly others: Map<string, Counted>;
-  /** The summed counters of names in `others` that no longer exist, or null. */
+  /** The sum of the counters of names in `others` that no longer exist; null if there are none. */
   gone: NamedHistoryCounters | null;
 }
 
@@ -31,7 +31,8 @@ export class CountedMetricNames {
   }
 
   /**
-   * Groups histories that were read now by label. Among new names, those with the most ended holds get their own label.
+   * Groups histories that were just read by label. Among new names, the names with the most ended holds get their own
+   * label.
    */
   group(kind: HistoryKind, histories: Counted): ReadonlyMap<string, Counted> {
     const names = this.#kinds.get(kind) ?? { own: new Set(), others: new Map(), gone: null };

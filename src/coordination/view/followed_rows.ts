@@ -1,4 +1,4 @@
-/** Follows the objects below a root node as rows. Yields all of them first, then those that have changed. */
+/** Follows the objects below a root node as rows. Yields all rows first, then the rows that have changed. */
 import type { CoordinationObjectKind, FollowedCoordinationRow, HolderRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow, PoolItemRow } from "../../base/rows/pool_row.ts";
 import type { RowChange, RowChanges } from "../../base/rows/row_kinds.ts";
@@ -22,7 +22,7 @@ import { scheduleRow, scheduleRunRow } from "./schedule_rows.ts";
 /** The rows of one object, by their keys. */
 type ObjectRows = ReadonlyMap<string, RowChange>;
 
-/** Maximum number of holders and waiters of an object, and of running items of a pool and runs of a schedule. */
+/** The most holders and waiters of an object, running items of a pool, and runs of a schedule that are shown. */
 const participantsMax = 20;
 const itemsMax = 100;
 const runsMax = 60;
@@ -31,7 +31,7 @@ interface FollowOptions {
   readonly root: string;
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** How long changes are gathered before they are read, in milliseconds. */
+  /** The time for which changes are gathered before they are read, in milliseconds. */
   readonly gatherMs: number;
 }
 
@@ -60,13 +60,13 @@ export async function* followObjectRows(
   }
 }
 
-/** Keeps pools as they were read, and locks with names COMPONENT/ITEM that may be running jobs of these pools. */
+/** Remembers pools as they were read, and locks with names COMPONENT/ITEM, which may be running jobs of these pools. */
 class FollowedPools {
   readonly #pools = new Map<string, FollowedPoolRow>();
   readonly #jobs = new Map<string, FollowedCoordinationRow>();
   #gone: RowChange[] = [];
 
-  /** Returns true for the change of a pool, which `rows` then returns with its jobs. */
+  /** Returns true for the change of a pool; `rows` later returns the pool with its jobs. */
   take(change: RowChange): boolean {
     const { kind, key, row } = change;
     if (kind === "lock" && key.includes("/")) {
@@ -137,8 +137,7 @@ function followedFolders(root: string): readonly FollowedObjectFolder<ObjectRows
 }
 
 /**
- * Returns no rows for a node in an unknown format, so that other nodes are still shown. `baton doctor` reports such
- * nodes.
+ * Returns no rows for a node with an unknown format. Other nodes are still shown, and `baton doctor` reports this one.
  */
 async function emptyIfUnknown(reading: Promise<readonly RowChange[]>): Promise<readonly RowChange[]> {
   try {
@@ -157,7 +156,7 @@ async function readQueue(
   { kind, name, root }: Omit<ObjectRequest<"lock" | "election">, "watch">,
 ): Promise<readonly RowChange[]> {
   const path = kind === "election" ? electionPath(name, root) : lockPath(name, root);
-  // The children of the lock's node are read because they change when the child `h` or `q` is created.
+  // Reads the children of the lock's node, because they change when the child `h` or `q` is created.
   const read = Promise.all([path.lock, path.holders, path.queue].map((node) => readChildNames(zk, node)));
   const found = await hiddenIfNoAuth(read);
   const empty = { kind, name, limit: null, first_holders: [], first_waiters: [], problem: null };
@@ -201,7 +200,7 @@ async function readNode(zk: ZooKeeper, request: ObjectRequest<"barrier" | "gate"
   return rows.filter(({ row }) => row === null || !isEmpty(row as FollowedCoordinationRow));
 }
 
-/** If the node has an unknown layout or is another program's, returns a row with this problem. */
+/** Returns the row. If the node has an unknown layout or belongs to another program, the row contains this problem. */
 async function rowOrProblem(
   row: FollowedCoordinationRow,
   read: () => Promise<FollowedCoordinationRow>,
@@ -216,7 +215,7 @@ async function rowOrProblem(
   }
 }
 
-/** Leaves out the session id and the command's arguments, which may contain secrets. */
+/** Returns the row without the session ID and the command's arguments, which may contain secrets. */
 function withoutSecrets<Row extends Pick<HolderRow, "command" | "session_id">>(row: Row): Row {
   return { ...row, session_id: null, command: row.command.trim().split(/\s/)[0] ?? "" };
 }
@@ -238,7 +237,7 @@ async function readSchedules(zk: ZooKeeper, { name, root, watch }: FolderRequest
   const ids = await readChildNames(zk, folder, { watch });
   await Promise.all([
     ...ids.map((id) => nullIfNoNode(zk.getData(`${folder}/${id}`, { watch }))),
-    // The holders are watched because the host that runs a tick may be lost.
+    // Watches the holders, because the host that runs a tick may be lost.
     readChildNames(zk, lockPath(name, root).holders, { watch }),
   ]);
   const schedules = await readTickSchedules(zk, name, root);

@@ -8,7 +8,7 @@ import { type ItemResult, type ItemResultCounts, ItemResultStore } from "../pool
 import { poolPath } from "../pool/pool_path.ts";
 import type { PoolStatus } from "../pool/read_pool_status.ts";
 
-/** Maximum number of failed items that are read of a pool. */
+/** The most failed items of a pool that are read. */
 const failuresMax = 100;
 const batchSize = 10;
 

@@ -9,19 +9,19 @@ import { interopNodeNaming, type InteropRecipe } from "../nodes/interop_node_nam
 import { readPoolRows } from "./pool_rows.ts";
 import { listScheduleRows } from "./schedule_rows.ts";
 
-/** Also returns true if an ACL hides the numbers. */
+/** Returns true if an object is in use. Also returns true if an ACL hides the numbers. */
 const isInUse = ({ holders, waiters }: CoordinationObjectRow) => holders !== 0 || waiters !== 0;
 
 interface ReadRowsOptions {
   readonly root: string;
   readonly kinds: readonly RowKind[];
-  /** Whether to include unused objects. */
+  /** True to include unused objects. */
   readonly all: boolean;
-  /** Whether to include the holders and waiters of objects in use. */
+  /** True to include the holders and waiters of objects in use. */
   readonly long: boolean;
 }
 
-/** Reads rows. Ignores kinds that are not coordination's. */
+/** Reads rows. Ignores kinds that do not belong to coordination. */
 export async function readObjectRows(zk: ZooKeeper, { root, kinds, all, long }: ReadRowsOptions): Promise<RowSnapshot> {
   const objectKinds = listedObjectKinds.filter((kind) => kinds.includes(kind));
   const [existing, schedules] = await Promise.all([

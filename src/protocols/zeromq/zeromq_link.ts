@@ -184,7 +184,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     const fail = () => {
       this.#fail(new ZmtpError("SILENT", `The peer did not complete the handshake within ${handshakeMsMax} ms`));
     };
-    // Before the handshake fails, a second timer of 0 ms lets a process that was suspended read the bytes that have
+    // A second timer of 0 ms, before the handshake fails, lets a process that was suspended read the bytes that have
     // arrived.
     this.#stopDeadline = clock.startTimer(handshakeMsMax, () => this.#stopDeadline = clock.startTimer(0, fail));
     this.flush();

@@ -1,7 +1,6 @@
 /**
- * Starts a user's keeper if no keeper is running. When several processes start keepers at the same time, the first
- * keeper to lock the data directory serves, and the others exit. The keeper is independent of the process that starts
- * it.
+ * Starts a user's keeper if none is running. If several processes start keepers at the same time, the first keeper that
+ * locks the data directory serves, and the others exit. The keeper is independent of the process that starts it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
@@ -21,17 +20,20 @@ export interface EnsureKeeperOptions {
   readonly signal?: AbortSignal;
   /** The time limit in milliseconds; 10,000 by default. */
   readonly withinMs?: number;
-  /** The keeper ends after this duration without sessions; `5m` by default. */
+  /** How long the keeper stays without sessions before it ends; `5m` by default. */
   readonly idleExit?: string;
   /** The command that runs baton, without arguments; this program by default. */
   readonly command?: readonly string[];
 }
 
-/** The exit code of a keeper that found another owner of the data directory. */
+/** The exit code of a keeper that found that another keeper owns the data directory. */
 const ownedExitCode = 75;
 const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE", 74: "IO", 78: "CONFIG" };
 const logBytesMax = 1 << 20;
-/** How long other processes leave the start to the process that is starting a keeper, in milliseconds. */
+/**
+ * How long other processes wait for the process that is starting a keeper, before they may start one themselves, in
+ * milliseconds.
+ */
 const startClaimMs = 250;
 /** How long to wait for the response of a keeper that has accepted a connection, in milliseconds. */
 const answerMsMax = 1_000;
@@ -50,7 +52,7 @@ export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOpti
   return rejectOnAbort(start, options.signal);
 }
 
-/** The starts in progress, by socket path. They let many sessions of one process share one start. */
+/** The starts in progress, by socket path. Many sessions of one process thus share one start. */
 const starting = new Map<string, Promise<void>>();
 
 async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOptions): Promise<void> {
@@ -77,7 +79,7 @@ async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOpt
   }
 }
 
-/** Returns true if the started keeper exited because another keeper owns the data. Throws if the keeper failed. */
+/** Returns true if the started keeper has exited because another keeper owns the data. Throws if the keeper failed. */
 type LeftForAnother = () => boolean;
 
 function startDetached(
@@ -93,9 +95,10 @@ function startDetached(
     const [executable = "", ...args] = [...withoutDescriptors(), ...command, ...words];
     const child = spawn(executable, args, {
       cwd: "/",
-      // The keeper gets its own kernel session and process group, so that ending the command does not end the keeper.
+      // The keeper gets its own kernel session and process group: ending the command then does not end the keeper.
       detached: true,
-      // Otherwise the keeper would be found as a process of the command, and would know the command's secrets.
+      // Removes variables. With them, baton would take the keeper for a process of the command, and the keeper would
+      // know the command's secrets.
       env: {
         PATH: process.env["PATH"] ?? "/usr/bin:/bin",
         HOME: process.env["HOME"] ?? "/",
@@ -120,7 +123,7 @@ function startedKeeper(child: ChildProcess, logPath: string, said: () => string)
     if (child.exitCode === ownedExitCode || child.exitCode === 0) return true;
     const how = child.signalCode ?? `exit code ${child.exitCode}`;
     const code = failureCodes[child.exitCode ?? -1] ?? "UNREACHABLE";
-    // A keeper that cannot write its data because the disk is full cannot write its log either.
+    // If the disk is full, a keeper that cannot write its data cannot write its log either.
     const silence = code === "IO" ? `it wrote nothing to ${logPath}; is the disk full?` : "it printed nothing";
     throw new BatonError(code, `The keeper could not start (${how}): ${said().split("\n").at(-1) || silence}`);
   };
@@ -132,7 +135,7 @@ function withoutDescriptors(): string[] {
   return ["/bin/sh", "-c", 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec "$0" "$@"'];
 }
 
-/** Opens the log file. When it is over a megabyte, renames it and starts a new one. */
+/** Opens the log file. If the file is larger than a megabyte, renames it and opens a new one. */
 function openLog(path: string): number {
   try {
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(path, `${path}.1`);
@@ -143,9 +146,9 @@ function openLog(path: string): number {
 }
 
 /**
- * Returns whether this process may start a keeper now. This only limits how many keepers the waiting processes start.
- * Several are harmless, because only one gets the data. Throws CANNOT_CREATE or IO if no process could start a keeper,
- * because the disk is full or read-only.
+ * Returns true if this process may start a keeper now. This only limits how many keepers the waiting processes start;
+ * several keepers do no harm, because only one gets the data. Throws CANNOT_CREATE or IO if no process could start a
+ * keeper, because the disk is full or read-only.
  */
 function claimStart(dir: string): boolean {
   const path = join(dir, "starting");
@@ -169,9 +172,9 @@ function cannotWriteError(path: string, error: unknown): BatonError {
 }
 
 /**
- * Returns whether a keeper serves at this socket. Accepting a connection is not enough, because a keeper that is ending
- * may still do that. A keeper that accepts but neither responds nor closes counts as serving. It owns the data, so
- * another keeper could not start.
+ * Returns true if a keeper serves at this socket. Accepting a connection is no proof, because a keeper that is ending
+ * may still accept connections. A keeper that accepts, but neither responds nor closes the connection, counts as
+ * serving: it owns the data, so another keeper could not start.
  */
 function keeperServes(path: string): Promise<boolean> {
   return new Promise((resolve) => {

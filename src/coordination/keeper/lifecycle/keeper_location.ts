@@ -1,6 +1,6 @@
 /**
  * Finds the folder and the socket of a user's keeper. They depend on the effective user and the user database, but not
- * on HOME or the XDG variables. Therefore cron, a login shell and sudo find the same keeper, unless BATON_KEEPER_DIR or
+ * on HOME or the XDG variables. Cron, a login shell and sudo therefore find the same keeper, unless BATON_KEEPER_DIR or
  * BATON_STATE_DIR moves it. ensure_keeper.ts starts the keeper.
  */
 import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
@@ -19,10 +19,10 @@ import {
 } from "./safe_folder.ts";
 
 export interface KeeperLocation {
-  /** The data directory; null for a keeper that another user runs. */
+  /** The data directory; null if another user runs the keeper. */
   readonly dir: string | null;
   readonly socketPath: string;
-  /** Whether the keeper serves all users of this machine, or only this one. */
+  /** "machine" if the keeper serves all users of this machine, "user" if only one. */
   readonly scope: "machine" | "user";
   /** The folders above `dir` that other users must not be able to rename, from the top. */
   readonly above?: readonly FolderToCheck[];
@@ -41,10 +41,10 @@ export interface KeeperLocationOptions {
 }
 
 /**
- * Returns the location of the machine's keeper if there is one, otherwise of this user's keeper, which BATON_STATE_DIR
- * moves. BATON_KEEPER_DIR overrides both. Throws CONFIG if the location is not safe, which means owned by another user,
- * writable for others, or a symbolic link. Checks every folder below the home folder or /var/tmp. If the user named a
- * folder, checks all folders above it.
+ * Returns the location of the machine's keeper if there is one, otherwise the location of this user's keeper.
+ * BATON_STATE_DIR moves this user's keeper; BATON_KEEPER_DIR overrides everything. Throws CONFIG if the location is not
+ * safe: owned by another user, writable for others, or a symbolic link. Checks every folder below the home folder or
+ * /var/tmp. If the user named a folder, checks all folders above it.
  */
 export function findKeeperLocation(
   env: Readonly<Record<string, string | undefined>>,
@@ -67,8 +67,7 @@ export function findKeeperLocation(
   const atHome = home?.startsWith("/") ? folderBelow(home, join(".local/state/baton", name), "home") : null;
   const fallback = options.fallbackFolder ?? shortFolder();
   const elsewhere = folderBelow(dirname(fallback), join(basename(fallback), name), "own");
-  // An existing location is used again, so that the locks do not move when the home folder becomes writable or
-  // read-only.
+  // Uses an existing location again: the locks then do not move when the home folder becomes writable or read-only.
   for (const location of [atHome, elsewhere]) {
     if (location !== null && statKeeperFolder(location.dir) !== null) return locationIn(location);
   }
@@ -109,7 +108,10 @@ function checkFolders(
   for (const folder of folders) checkSafeFolder(folder);
 }
 
-/** Returns the path of the socket: in the data directory, or in /var/tmp if that path is too long for a socket. */
+/**
+ * Returns the path of the socket: in the data directory, or in /var/tmp if the path in the data directory would be too
+ * long for a socket.
+ */
 function socketPathOf(dir: string): string {
   const beside = join(dir, "keeper.sock");
   if (Buffer.byteLength(beside) <= socketPathBytesMax) return beside;
@@ -118,7 +120,10 @@ function socketPathOf(dir: string): string {
   return join(shortFolder(), `${name}.sock`);
 }
 
-/** Returns the folder `way` below `first`, and the folders above it to check. A home folder itself is not checked. */
+/**
+ * Returns the folder `way` below `first`, and the folders above it that must be checked. A home folder itself is not
+ * checked.
+ */
 function folderBelow(
   first: string,
   way: string,
@@ -135,8 +140,8 @@ function shortFolder(): string {
 }
 
 /**
- * Returns whether this machine has a keeper for all users. The folder decides, because the socket is missing for a
- * moment while that keeper restarts, and clients must not use another keeper meanwhile.
+ * Returns true if this machine has a keeper for all users. The folder decides, not the socket: while that keeper
+ * restarts, the socket is missing for a moment, and clients must not use another keeper.
  */
 function machineKeeperExists(socketPath: string): boolean {
   const folder = statKeeperFolder(dirname(socketPath));

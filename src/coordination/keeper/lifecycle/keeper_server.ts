@@ -64,22 +64,24 @@ export interface KeeperNodeView {
 export interface KeeperOptions {
   /** The data directory, which is created if it is missing. Only one keeper at a time can use it. */
   readonly dataDir: string;
-  /** The addresses to listen on; the system chooses a port for TCP port 0. */
+  /** The addresses to listen on. For TCP port 0, the system chooses a port. */
   readonly listen: readonly Address[];
   /** Paths of unix sockets that every user may connect to. For other sockets, the umask decides. */
   readonly openSocketPaths?: readonly string[];
   /** TLS for the TCP addresses. */
   readonly tls?: TlsSource;
   /**
-   * The resolution of session timeouts, in milliseconds. This option and the next three default to
+   * The resolution of session timeouts, in milliseconds. The defaults of this option and the next three are in
    * `keeperTimingDefaults`.
    */
   readonly tickTimeMs?: number;
   readonly sessionTimeoutMinMs?: number;
   readonly sessionTimeoutMaxMs?: number;
-  /** Interval of checks for empty containers, in milliseconds. */
+  /** The time between checks for empty containers, in milliseconds. */
   readonly containerCheckMs?: number;
-  /** The keeper ends after this time without sessions and connections, in milliseconds; by default never. */
+  /**
+   * The time without sessions and connections after which the keeper ends, in milliseconds; by default it never ends.
+   */
   readonly idleExitMs?: number;
   readonly limits?: Partial<KeeperLimits>;
   /** The digest ID (`super:base64(sha1(…))`) of a client that has all permissions. */
@@ -90,7 +92,7 @@ export interface KeeperOptions {
   /** Returns milliseconds since 1970, for TTL nodes and display; Date.now by default. */
   readonly wallClock?: () => number;
   readonly system?: KeeperSystem;
-  /** Called with sentences for the operator. */
+  /** Called with sentences that the operator should see. */
   readonly log?: (sentence: string) => void;
 }
 
@@ -103,12 +105,12 @@ export interface KeeperServerOptions
 const checksPerTick = 5;
 /** The pause before the next attempt to store after the disk has failed, in milliseconds. */
 const diskRetryMs = 1_000;
-/** Maximum number of idle sessions that are ended together to make room for a new session. */
+/** The most idle sessions that are ended together to make room for a new session. */
 const sessionsReplacedMax = 100;
 
 export class KeeperServer implements KeeperConnectionHost {
   readonly limits: KeeperLimits;
-  /** Measures real time, which a test's clock does not replace. */
+  /** Shares time among connections. It measures real time, which a test's clock does not replace. */
   readonly scheduler = new ConnectionScheduler({
     now: () => performance.now(),
     afterPoll: (callback) => setImmediate(callback),
@@ -128,7 +130,7 @@ export class KeeperServer implements KeeperConnectionHost {
   commitQueue: KeeperCommitQueue;
   durableZxid = 0n;
   writable = true;
-  /** True while the state is read again after a failed commit. No connection is accepted meanwhile. */
+  /** True while the state is read again after a failed commit. The keeper then accepts no connection. */
   #reloading = false;
   #idleSinceMs: number;
   readonly #commits = { commitSeconds: new Histogram(keeperCommitSecondsBounds), commitsFailed: 0 };
@@ -146,7 +148,7 @@ export class KeeperServer implements KeeperConnectionHost {
     this.superDigest = options.superDigest;
     this.#checkMs = Math.max(10, options.tickTimeMs / checksPerTick);
     this.#sessionClock = new KeeperSessionClock(options.clock, this.#checkMs);
-    // Stalls are kept long enough for a session that has its full timeout and the time of a stall.
+    // Remembers stalls long enough for a session that has the longest timeout plus the time of a stall.
     this.#stalls = new KeeperCommitStalls({
       durationMsMin: options.tickTimeMs,
       keptMs: 2 * options.sessionTimeoutMaxMs,
@@ -168,7 +170,7 @@ export class KeeperServer implements KeeperConnectionHost {
       onLost: (error) => this.#fail(error),
       onPresent: () => void this.#listeners.restore(),
     });
-    this.ended.catch(() => {}); // callers that need the result have the promise
+    this.ended.catch(() => {}); // prevents an unhandled rejection; callers that need the result have the promise
     this.state = this.#newState();
     this.commitQueue = this.#newCommitQueue();
   }
@@ -314,7 +316,7 @@ export class KeeperServer implements KeeperConnectionHost {
     const isNew = this.state.tree.size === 0;
     this.state.initialize();
     const changes = this.state.takeChanges();
-    // Only a new tree is stored, because a full disk must not prevent a start.
+    // Stores the tree only if it is new, because a full disk must not prevent a start.
     if (isNew) await this.#store.commit(encodeKeeperChanges(changes));
     this.state.tree.limitStoredBytes(this.state.tree.storedBytes, await this.#store.room());
     this.durableZxid = this.state.zxid;
@@ -333,9 +335,9 @@ export class KeeperServer implements KeeperConnectionHost {
   }
 
   /**
-   * Discards the state in memory, which is ahead of the disk, and reads the state again. Closes all connections,
-   * because they may have seen the discarded state. Then reads and pings continue; writes continue when the disk can
-   * store again.
+   * Discards the state in memory, which is ahead of the disk, and reads the state from the disk again. Closes all
+   * connections, because their clients may have seen the discarded state. Reads and pings then continue; writes
+   * continue when the disk can store again.
    */
   async #commitFailed(error: unknown): Promise<void> {
     if (this.#closing !== null) return;
@@ -397,7 +399,7 @@ export class KeeperServer implements KeeperConnectionHost {
     const nowMs = this.now();
     for (const session of this.state.sessions.expiredSessions(nowMs)) {
       const connection = this.connections.connectionOf(session.id);
-      // The keeper does not read this client's requests until the disk has stored the earlier ones.
+      // The keeper stops reading this client's requests until the disk has stored the earlier ones.
       if (connection?.waitsForDisk === true) {
         this.state.sessions.touch(session, nowMs);
         continue;
@@ -431,8 +433,7 @@ export class KeeperServer implements KeeperConnectionHost {
     this.#cancelRetry();
     this.#stopHousekeeping();
     this.connections.stop();
-    // Close the sockets before the data directory is given up, because afterwards their paths may belong to another
-    // keeper.
+    // Closes the sockets before giving up the data directory: afterwards, their paths may belong to another keeper.
     await this.#listeners.close();
     this.commitQueue.stop();
     this.connections.closeAll();

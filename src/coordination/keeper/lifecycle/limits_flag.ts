@@ -1,10 +1,10 @@
-/** Parses `--limit NAME=VALUE,…` of `baton keeper`. Pure. */
+/** Parses the option `--limit NAME=VALUE,…` of `baton keeper`. Pure. */
 import { BatonError } from "../../../base/errors.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
 import { didYouMean } from "../../../base/support/did_you_mean.ts";
 
 const names = Object.keys(keeperLimitsDefault) as (keyof KeeperLimits)[];
-/** The largest value, which is more than any table, buffer or counter can hold. */
+/** The largest value of a limit. It is more than any table, buffer or counter can hold. */
 const valueMax = 2 ** 40;
 
 /** Returns the limits. Throws USAGE for an unknown name, or a value that is not a number above 0. */

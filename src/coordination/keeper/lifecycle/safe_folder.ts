@@ -1,6 +1,6 @@
 /**
- * Checks that no other user can replace a folder. A user that may rename the folder, or a folder above it, could put
- * another folder in its place. A second keeper there would grant the same locks. Changes nothing.
+ * Checks that no other user can replace a folder. A user who can rename the folder, or a folder above it, could put
+ * another folder in its place. A second keeper in that folder would grant the same locks. Changes nothing.
  */
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -10,12 +10,12 @@ import { BatonError, systemCallErrorReason } from "../../../base/errors.ts";
 /**
  * The owner and the mode that a folder must have.
  * - `own`: owned by this user, accessible to no other user, not a link.
- * - `home`: a folder in the home that other programs use too. Owned by this user or root, may be a link, writable only
- *   for the owner and a group. Some systems make files writable for the user's own group. Other users that may write to
- *   ~/.local could run commands as this user anyway.
- * - `above`: a folder above one that the user has named. Owned by this user or root, may be a link, writable for no
- *   other user, unless it has the sticky bit. Its group may write if it is this user's first one, which on many systems
- *   is the user's own.
+ * - `home`: a folder in the home that other programs use too. It must belong to this user or root, may be a link, and
+ *   is writable only for the owner and a group, because some systems make files writable for the user's own group.
+ *   Other users that may write to ~/.local could run commands as this user anyway.
+ * - `above`: a folder above a folder that the user has named. It must belong to this user or root, may be a link, and
+ *   is writable for no other user, unless it has the sticky bit. Its group may write if it is this user's first group,
+ *   which on many systems has no other member.
  * - `system`: writable for all users, like /var/tmp, but with the sticky bit, so that users can rename only their own
  *   files.
  */
@@ -25,8 +25,8 @@ export interface FolderToCheck {
 }
 
 /**
- * Returns all folders above a folder that the user named, from the top. Includes the folders above each link and its
- * target.
+ * Returns all folders above a folder that the user named, from the top. If a part of the path is a link, includes the
+ * folders above the link and above its target.
  */
 export function foldersToCheckAbove(path: string): FolderToCheck[] {
   const found = new Set<string>();
@@ -52,7 +52,10 @@ function targetOf(path: string): string | null {
   }
 }
 
-/** Throws CONFIG if an existing folder breaks its rule. A missing folder passes, because its creator checks again. */
+/**
+ * Throws CONFIG if an existing folder violates its rule. Accepts a missing folder, because the code that creates it
+ * checks again.
+ */
 export function checkSafeFolder({ path, rule }: FolderToCheck): void {
   const found = statKeeperFolder(path);
   const stat = found?.isSymbolicLink() && rule !== "own" ? statSync(path, { throwIfNoEntry: false }) : found;

@@ -23,9 +23,15 @@ export interface Keeper extends AsyncDisposable {
   readonly addresses: readonly Address[];
   readonly limits: KeeperLimits;
   statistics(): KeeperStatistics;
-  /** Reads a node as a client without credentials would. Throws KeeperOperationError with NONODE or NOAUTH. */
+  /**
+   * Reads a node with the permissions of a client without credentials. Throws KeeperOperationError with NONODE or
+   * NOAUTH.
+   */
   readNode(path: string): KeeperNodeView;
-  /** Resolves when the keeper has ended by `close` or because it was idle. Rejects IO when its data cannot be read. */
+  /**
+   * Resolves when the keeper has ended, after `close` or because it was idle. Rejects with IO if its data cannot be
+   * read.
+   */
   readonly ended: Promise<void>;
   /** Ends the keeper; sessions and data stay for the next keeper. */
   close(): Promise<void>;
@@ -39,8 +45,8 @@ function isTimeout(milliseconds: number): boolean {
 }
 
 /**
- * Starts a keeper. Rejects LOCK_BUSY if another keeper owns the data directory, CONFIG for impossible timeouts, IO if
- * the data cannot be read or written, or CANNOT_CREATE if the keeper cannot listen.
+ * Starts a keeper. Rejects with LOCK_BUSY if another keeper owns the data directory, with CONFIG for impossible
+ * timeouts, with IO if the data cannot be read or written, or with CANNOT_CREATE if the keeper cannot listen.
  */
 export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = {
@@ -84,12 +90,12 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   return server;
 }
 
-/** Number of descriptors reserved for data, listeners, the runtime, and connections that are being closed. */
+/** The number of file descriptors reserved for data, listeners, the runtime, and connections that are being closed. */
 const otherDescriptors = 100;
 
 /**
- * Returns the number of connections for which this process has descriptors. The system silently rejects more. Returns
- * Infinity if the limit is unknown, as on all systems except Linux.
+ * Returns the number of connections for which this process has descriptors. The system silently rejects further
+ * connections. Returns Infinity if the limit is unknown, as on all systems except Linux.
  */
 export function readProcessConnectionsMax(limits: string = ownLimits()): number {
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];

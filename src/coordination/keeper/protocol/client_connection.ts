@@ -35,7 +35,7 @@ export interface KeeperConnectionHost {
   readonly durableZxid: bigint;
   /** False while the disk cannot store anything. */
   readonly writable: boolean;
-  /** False if another keeper may have opened the data. Then the connection must not answer any request. */
+  /** False if another keeper may have opened the data. The connection must then answer no request. */
   readonly ownsData: boolean;
   /** The digest ID that has all permissions; null if none is configured. */
   readonly superDigest: string | null;
@@ -44,27 +44,27 @@ export interface KeeperConnectionHost {
   fourLetterResponse(word: string): string;
   readonly connections: {
     /**
-     * Returns whether the connection's address may have one more session. Resuming a session of the same address is
+     * Returns true if the connection's address may have one more session. Resuming a session of the same address is
      * always allowed.
      */
     hasRoom(connection: KeeperClientConnection, sessionId: bigint): boolean;
-    /** Records that the session belongs to this connection now, and closes its previous connection. */
+    /** Records that the session now belongs to this connection, and closes the connection that it had before. */
     sessionAttached(connection: KeeperClientConnection, session: KeeperSession): void;
-    /** Closes a connection some time after its last response, if the client has not closed it. */
+    /** Closes a connection some time after its last response, unless the client closes it first. */
     closeSoon(connection: KeeperClientConnection): void;
   };
   /** Called once, when the connection has ended. */
   closed(connection: KeeperClientConnection): void;
   /** Reports the memory that a connection holds: incomplete and waiting requests, and unread responses. */
   setHeldBytes(connection: KeeperClientConnection, inputBytes: number, outputBytes: number): void;
-  /** Ends idle sessions if the keeper is at its limit. Returns whether one more session may be opened. */
+  /** Ends idle sessions if the keeper is at its limit. Returns true if one more session may be opened. */
   makeRoomForSession(): boolean;
   reportBug(error: unknown): void;
 }
 
 const wordBytes = 4;
 const noBytesHeld = { input: 0, output: 0 };
-/** A connection that holds less memory than this is not counted in the memory budget. */
+/** A connection that holds fewer bytes of memory than this is not counted in the memory budget. */
 const reportedBytesMin = 4 << 10;
 
 export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRecipient, ScheduledConnection {
@@ -72,7 +72,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
   readonly #host: KeeperConnectionHost;
   readonly #readBuffer: KeeperReadBuffer;
   readonly identities: ClientIdentity[];
-  /** The first received bytes, until they show whether they are a four-letter word or a frame. Null afterwards. */
+  /** The first received bytes, until it is clear whether they are a four-letter word or a frame; null afterwards. */
   #firstBytes: Uint8Array | null = new Uint8Array(0);
   #requester: KeeperRequester<KeeperClientConnection> | null = null;
   #ended = false;
@@ -80,7 +80,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
   /** Number of requests whose replies wait for the disk. */
   outstandingCount = 0;
   #outstandingBytes = 0;
-  /** Length of the request that is being handled. */
+  /** The length of the request that is being handled, in bytes. */
   #requestBytes = 0;
   /** The bytes of replies in the group commit queue. */
   #pendingBytes = 0;
@@ -111,12 +111,10 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     else this.runSlice();
   }
 
-  /**
-   * Handles requests for one time slice. Stops early when too much output is unsent, because responses can be large.
-   */
+  /** Handles requests for one time slice. Stops early if too much output is unsent, because responses can be large. */
   runSlice(): void {
     if (this.#ended) return;
-    // Check this before reading the input, because a lease counts from when its holder sent the request.
+    // Checks this before reading the input, because a lease counts from the moment when its holder sent the request.
     if (!this.#host.ownsData) return this.destroy();
     const endMs = this.#host.scheduler.sliceEnd();
     try {
@@ -127,7 +125,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
         if (this.#ended || this.#host.scheduler.isOver(endMs)) break;
       }
     } catch (error) {
-      // The keeper, like ZooKeeper, sends no response to a client that breaks the protocol. Any other error is a bug.
+      // Sends no response to a client that breaks the protocol, like ZooKeeper. Any other error is a bug.
       if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.reportBug(error);
       this.#end();
     }
@@ -156,7 +154,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     else this.#applyBackpressure();
   }
 
-  /** Queues a watch event ahead of all replies that are queued later. */
+  /** Queues a watch event. The event is sent before all replies that are queued later. */
   notify(type: number, path: string): void {
     if (this.#ended) return;
     const { writer } = this.#host.commitQueue.enqueue(this);
@@ -211,12 +209,14 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
       return this.#reply(commitQueue.enqueueUnconditional(this), { xid, zxid: this.#zxidToReport, err: 0 });
     }
     if (code === zooKeeperOperations.auth.code) return this.#authenticate(xid, reader);
-    // Do not apply a change that cannot be stored. Closing the connection tells the client that the outcome is unknown.
+    // Does not apply a change that cannot be stored. Closing the connection tells the client that the outcome is
+    // unknown.
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
     const result = state.apply(code, reader, requester);
     if (code === zooKeeperOperations.sync.code) {
-      // A sync confirms that earlier requests were handled; reads after it wait for the disk themselves. Holders of
-      // locks renew their lease with it, which other clients' writes must not delay.
+      // Does not wait for the disk: a sync only confirms that earlier requests were handled, and the reads after it
+      // wait for the disk themselves. Holders of locks renew their leases with a sync, which other clients' writes must
+      // not delay.
       const header = { xid, zxid: this.#zxidToReport, err: result.error };
       return this.#reply(commitQueue.enqueueUnconditional(this), header, result);
     }
@@ -282,13 +282,13 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
       session = state.openSession(timeoutMs, nowMs);
       pending = commitQueue.enqueueUnconditional(this); // see KeeperState.hasUrgentChanges
     } else {
-      // Check the password before changing anything for the connection that has the session now.
+      // Checks the password before changing anything for the connection that has the session now.
       session = state.sessions.find(request.sessionId, request.passwd);
       // The session may have ended just now, so this response waits for that change.
       if (session === undefined) return this.#sendConnectResponse(request, null, commitQueue.enqueue(this));
       if (session.timeoutMs !== timeoutMs && !writable) return this.destroy();
-      // A session that moves during a slow commit gets its response immediately, because the response contains nothing
-      // new.
+      // If a session moves to this connection during a slow commit, sends the response immediately, because the
+      // response contains nothing new.
       if (session.timeoutMs === timeoutMs) pending = commitQueue.enqueueUnconditional(this);
       state.sessions.setTimeout(session, timeoutMs);
       state.sessions.touch(session, nowMs);
@@ -312,7 +312,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     this.#ended = true;
   }
 
-  /** Pauses reading while too much output is unsent or input is left over. */
+  /** Pauses reading while too much output is unsent or input is left to handle. */
   #applyBackpressure(): void {
     if (this.#ended) return;
     if (this.#connection.bufferedBytes > this.#host.limits.unsentBytesCloseMax) return this.destroy();
@@ -325,7 +325,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     else this.#connection.resume();
   }
 
-  /** Reports the memory of this connection to the host. Most connections hold too little to be counted. */
+  /** Reports the memory of this connection to the host. Most connections hold too little memory to be counted. */
   #reportHeldBytes(): void {
     const input = this.#readBuffer.heldBytes;
     const output = this.#pendingBytes + this.#connection.bufferedBytes;
@@ -335,7 +335,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     this.#host.setHeldBytes(this, bytes.input, bytes.output);
   }
 
-  /** True if the client has too many requests or bytes outstanding for another request to be handled. */
+  /** True if the client has too many requests or bytes outstanding; the keeper then handles no other request. */
   get #isFull(): boolean {
     return this.waitsForDisk || this.#pendingBytes + this.#connection.bufferedBytes > this.#host.limits.unsentBytesMax;
   }

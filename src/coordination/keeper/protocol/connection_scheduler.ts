@@ -1,6 +1,6 @@
 /**
- * Divides the processor's time among connections with much input, so that a client with many requests does not delay
- * the others. The connections work in turn, each for a time slice. Between two rounds, the keeper polls its sockets.
+ * Divides the processor's time among connections with much input: a client with many requests then does not delay the
+ * others. The connections take turns, each for a time slice. Between two rounds, the keeper polls its sockets.
  */
 
 const sliceMs = 3;

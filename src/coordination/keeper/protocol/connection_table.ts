@@ -13,7 +13,7 @@ interface AddressConnections<Connection> {
 }
 
 interface ConnectionRecord<Connection> {
-  /** Null for a unix socket, because all its clients have the same address. */
+  /** The connections of the address. Null for a unix socket, because all its clients have the same address. */
   readonly addressConnections: AddressConnections<Connection> | null;
   readonly address: string | null;
   hasSession: boolean;
@@ -21,10 +21,10 @@ interface ConnectionRecord<Connection> {
 
 export class KeeperConnectionTable<Connection> {
   readonly #limits: ConnectionTableLimits;
-  /** All connections, including those that are being closed. */
+  /** All connections, including connections that are being closed. */
   readonly #records = new Map<Connection, ConnectionRecord<Connection>>();
   readonly #addresses = new Map<string, AddressConnections<Connection>>();
-  /** Connections without a session that are not being closed, with their start time, oldest first. */
+  /** Connections without a session that are not being closed, by their start time, oldest first. */
   readonly #withoutSession = new Map<Connection, number>();
   #sessions = 0;
   readonly #withExcess = new Set<AddressConnections<Connection>>();
@@ -50,7 +50,7 @@ export class KeeperConnectionTable<Connection> {
     return this.#output.total;
   }
 
-  /** True if an address has too many connections. `takeExcess` then returns those to close. */
+  /** True if an address has too many connections. `takeExcess` then returns the connections to close. */
   get hasExcess(): boolean {
     return this.#withExcess.size > 0;
   }
@@ -60,8 +60,8 @@ export class KeeperConnectionTable<Connection> {
   }
 
   /**
-   * Adds a connection. If there are now too many, returns the connection that must be closed immediately, otherwise
-   * null. That is the oldest connection without a session, or the new one if all others have sessions.
+   * Adds a connection. If there are now too many, returns the connection that must be closed immediately; otherwise
+   * null. It is the oldest connection without a session; if all others have sessions, it is the new connection.
    */
   add(connection: Connection, from: { readonly address: string | null; readonly nowMs: number }): Connection | null {
     const { address, nowMs } = from;
@@ -80,8 +80,8 @@ export class KeeperConnectionTable<Connection> {
   }
 
   /**
-   * Returns the connections to close at addresses that have too many: the oldest connections without a session. Call
-   * this after reading the latest input, because a burst of connections can include good clients that open their
+   * Returns the connections to close at addresses that have too many: the oldest connections without a session. The
+   * caller must first read the latest input, because a burst of connections can include good clients that open their
    * sessions immediately.
    */
   takeExcess(): Connection[] {
@@ -93,8 +93,8 @@ export class KeeperConnectionTable<Connection> {
   }
 
   /**
-   * Returns whether the connection's address may have one more session. The session of the connection `before`, at the
-   * same address, does not count twice.
+   * Returns true if the connection's address may have one more session. If the session moves from the connection
+   * `before` at the same address, it does not count twice.
    */
   hasRoom(connection: Connection, before: Connection | undefined): boolean {
     const at = this.#records.get(connection)?.addressConnections ?? null;
@@ -145,7 +145,9 @@ export class KeeperConnectionTable<Connection> {
     return Math.max(0, withoutSession.size + sessions - this.#limits.connectionsPerAddressMax);
   }
 
-  /** Removes a connection from those without a session, because it has opened a session or is being closed. */
+  /**
+   * Removes a connection from the list of connections without a session: it has opened a session or is being closed.
+   */
   #dropFromWaiting(connection: Connection): void {
     this.#withoutSession.delete(connection);
     this.#records.get(connection)?.addressConnections?.withoutSession.delete(connection);
@@ -153,12 +155,12 @@ export class KeeperConnectionTable<Connection> {
 }
 
 /**
- * Limits the memory that all connections hold together, for incomplete requests or unread responses. Over the limit,
+ * Limits the memory for incomplete requests or unread responses that all connections hold together. Above the limit,
  * the connections that have held memory for the longest time must be closed. Pure.
  */
 class MemoryBudget<Owner> {
   readonly #bytesMax: number;
-  /** Ordered by the time at which each owner began to hold memory. */
+  /** The bytes that each owner holds, ordered by the time at which the owner began to hold memory. */
   readonly #bytes = new Map<Owner, number>();
   total = 0;
 
@@ -166,7 +168,7 @@ class MemoryBudget<Owner> {
     this.#bytesMax = bytesMax;
   }
 
-  /** Sets the bytes that an owner holds; 0 resets its age. Returns owners to close, which are no longer counted. */
+  /** Sets the bytes that an owner holds; 0 resets its age. Returns owners to close, which no longer count. */
   set(owner: Owner, bytes: number): Owner[] {
     this.total += bytes - (this.#bytes.get(owner) ?? 0);
     if (bytes === 0) this.#bytes.delete(owner);

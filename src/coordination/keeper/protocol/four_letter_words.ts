@@ -1,12 +1,11 @@
 /**
- * Answers the four-letter words, which are text commands that a client may send instead of opening a session. Source:
- * ServerCnxn.
+ * Answers the four-letter words: text commands that a client may send instead of opening a session. Source: ServerCnxn.
  */
 
 export interface KeeperReport {
   readonly zxid: bigint;
   readonly nodes: number;
-  /** Bytes of paths, data and ACLs. */
+  /** The bytes of all paths, data and ACLs. */
   readonly dataBytes: number;
   readonly ephemerals: number;
   readonly watches: number;
@@ -36,7 +35,7 @@ export interface KeeperReport {
   }[];
 }
 
-/** Clients parse this text. The keeper speaks the protocol of ZooKeeper 3.8. */
+/** The version that the keeper reports. Clients parse this text. The keeper speaks the protocol of ZooKeeper 3.8. */
 const version = "3.8.0-baton, built on 2026-01-01 00:00 UTC";
 
 const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {

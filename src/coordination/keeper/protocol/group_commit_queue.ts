@@ -1,6 +1,6 @@
 /**
  * Group commit: decides when the keeper may send its replies. A reply that depends on unstored changes waits for their
- * commit. The next commit stores all changes made during the current one. Uses no disk and no socket.
+ * commit. While one commit runs, changes are gathered for the next commit. Uses no disk and no socket.
  */
 import { ByteWriter } from "../../../base/wire/bytes.ts";
 
@@ -13,29 +13,29 @@ export interface PendingKeeperReply {
   readonly writer: ByteWriter;
   /** Number of replies in `writer`. */
   replies: number;
-  /** Bytes of the requests to which these are the replies. */
+  /** The bytes of the requests that these replies answer. */
   requestBytes: number;
-  /** Whether the connection ends after this reply. */
+  /** True if the connection ends after this reply. */
   last: boolean;
 }
 
 type ReplyBatch = Map<KeeperReplyRecipient, PendingKeeperReply>;
 
 export interface KeeperCommitQueueOptions {
-  /** Whether there are changes that no commit contains yet. */
+  /** Returns true if there are changes that no commit contains yet. */
   readonly hasChanges: () => boolean;
-  /** Whether there are changes that must be on the disk before any client may see them. */
+  /** Returns true if there are changes that must be on the disk before any client may see them. */
   readonly hasUrgentChanges: () => boolean;
   readonly commit: () => Promise<void>;
-  /** Called when a commit failed. None of its changes are on the disk, and the queued replies are never sent. */
+  /** Called when a commit has failed. None of its changes are on the disk, and the queued replies are never sent. */
   readonly failed: (error: unknown) => void;
 }
 
 export class KeeperCommitQueue {
   readonly #options: KeeperCommitQueueOptions;
-  /** Replies that depend on nothing unstored. The next flush sends them. */
+  /** Replies that depend on no unstored change. The next flush sends them. */
   #ready: ReplyBatch = new Map();
-  /** Replies that wait for the running commit; null when no commit is running. */
+  /** Replies that wait for the running commit; null if no commit is running. */
   #committing: ReplyBatch | null = null;
   /** Replies that wait for the next commit. */
   #open: ReplyBatch = new Map();
@@ -49,34 +49,34 @@ export class KeeperCommitQueue {
     return this.#committing !== null;
   }
 
-  /** Returns the entry for a reply that depends on the current state. */
+  /** Returns an entry in the queue for a reply that depends on the current state. */
   enqueue(recipient: KeeperReplyRecipient): PendingKeeperReply {
     if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);
     return pendingReplyIn(this.#committing ?? this.#ready, recipient);
   }
 
   /**
-   * Returns the entry for a reply that does not depend on the state. That reply waits only for earlier replies to the
-   * same recipient.
+   * Returns an entry in the queue for a reply that does not depend on the state. The reply waits only for earlier
+   * replies to the same recipient.
    */
   enqueueUnconditional(recipient: KeeperReplyRecipient): PendingKeeperReply {
     const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
     return waiting ?? pendingReplyIn(this.#ready, recipient);
   }
 
-  /** Sends the replies that may be sent, and starts a commit if one is due. Call this after each batch of input. */
+  /** Sends the replies that may be sent, and starts a commit if one is due. Called after each batch of input. */
   flush(): void {
     if (this.#stopped) return;
     deliver(this.#ready);
     if (this.#options.hasUrgentChanges()) this.#commit();
   }
 
-  /** Also stores changes for which no reply waits. Call this from time to time. */
+  /** Also stores changes for which no reply waits. Called from time to time. */
   commitRest(): void {
     if (!this.#stopped && this.#options.hasChanges()) this.#commit();
   }
 
-  /** Sends no further replies. */
+  /** Stops; no reply is sent from now on. */
   stop(): void {
     this.#stopped = true;
   }
@@ -108,7 +108,7 @@ function pendingReplyIn(batch: ReplyBatch, recipient: KeeperReplyRecipient): Pen
 
 /**
  * Sends replies to requests first, then events, and closing replies last. Each write wakes a client, which may compete
- * with the keeper for the processor. Replies go first because a reply may start a command, whereas an event only causes
+ * with the keeper for the processor. Replies go first because a reply may start a command, while an event only causes
  * reads.
  */
 function deliver(batch: ReplyBatch): void {

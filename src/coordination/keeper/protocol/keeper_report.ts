@@ -1,6 +1,6 @@
 /**
- * Collects what the four-letter words and /metrics show about a running keeper. Costly facts are getters, so that they
- * are computed only when they are read.
+ * Collects what the four-letter words and /metrics show about a running keeper. Facts that are slow to compute are
+ * getters, so that they are computed only when they are read.
  */
 import { type Address, formatAddress } from "../../../base/sockets/connection.ts";
 import { aclPermission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -18,7 +18,10 @@ export interface KeeperReportSources extends Pick<KeeperReport, "options" | "zxi
   readonly addresses: readonly Address[];
 }
 
-/** A client that sends a four-letter word has no identity, so it sees only nodes that all clients may read. */
+/**
+ * Returns the ephemeral nodes that a client without an identity may read, because a client that sends a four-letter
+ * word has no identity.
+ */
 function listableEphemerals(nodes: readonly ZNode[]) {
   const shown = nodes.filter(({ acl }) => isPermittedByAcl(acl, aclPermission.read, []));
   return { ephemerals: shown.map(({ path }) => path), ephemeralsHidden: nodes.length - shown.length };
@@ -66,7 +69,7 @@ export function buildKeeperReport(
   };
 }
 
-/** The histogram bounds for the duration of commits, in seconds. They range from a fast flush to a failing disk. */
+/** The bounds of the histogram of commit durations, in seconds. They range from a fast flush to a failing disk. */
 export const keeperCommitSecondsBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 
 type KeeperCounts =

@@ -1,6 +1,6 @@
 /**
  * The keeper's listening sockets. Owns the files of its unix sockets: creates them, restores them when they are
- * removed, and deletes only these files.
+ * removed, and deletes no other files.
  */
 import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -17,7 +17,10 @@ import { takeListenAddress } from "../../../base/sockets/take_address.ts";
 export interface KeeperListenersOptions {
   readonly listen: Listen;
   readonly accept: (address: Address) => AcceptConnection;
-  /** The folder that this keeper owns. Another process that listens there is a keeper that has lost the data. */
+  /**
+   * The folder that this keeper owns. If another process listens in this folder, it is a keeper that no longer owns the
+   * data.
+   */
   readonly dataDir: string;
   /** Unix sockets that every user may connect to. */
   readonly openSocketPaths: readonly string[];
@@ -30,7 +33,7 @@ export interface KeeperListenersOptions {
 interface ListenerRecord {
   /** The address with the port that the system chose. */
   readonly address: Address;
-  /** Null after the socket's file was removed, until it can be bound again. */
+  /** The listener. Null after the socket's file was removed, until the address can be bound again. */
   listener: Listener | null;
   /** The inode of the socket's file; null for TCP. */
   inode: number | null;
@@ -41,7 +44,7 @@ export class KeeperListeners {
   readonly #records: ListenerRecord[] = [];
   #closed = false;
   #restoring: Promise<void> | null = null;
-  /** The last logged failure. The keeper tries to bind every second, but logs the same failure only once. */
+  /** The last failure that was logged. The keeper tries to bind every second, but logs the same failure only once. */
   #loggedFailure: string | null = null;
 
   constructor(options: KeeperListenersOptions) {
@@ -53,9 +56,9 @@ export class KeeperListeners {
   }
 
   /**
-   * Listens at an address; `tls` is used for TCP only. The keeper must already own the data directory. Replaces a stale
-   * socket. Throws CANNOT_CREATE if another process listens at a socket outside the data directory, because that
-   * process has other data and may have granted the same locks.
+   * Listens at an address; `tls` is used only for TCP. The keeper must already own the data directory. Replaces a stale
+   * socket. Throws CANNOT_CREATE if another process listens at a socket outside the data directory: that process has
+   * other data and may have granted the same locks.
    */
   async open(address: Address, tls: TlsSource | undefined): Promise<void> {
     const listener = await this.#listen(address, tls);
@@ -76,8 +79,8 @@ export class KeeperListeners {
     await this.#restoring;
     for (const { address, listener, inode } of this.#records) {
       if (address.kind === "unix") {
-        // Closing a unix listener deletes the file at its path, even one that another keeper has created. In that case
-        // do not close the listener: it is unreachable and ends with the process.
+        // Closing a unix listener deletes the file at its path, even a file that another keeper has created. In that
+        // case, the listener is not closed: it is unreachable and ends with the process.
         const found = inodeAt(address);
         if (found !== null && found !== inode) continue;
         rmSync(address.path, { force: true });
@@ -123,7 +126,7 @@ export class KeeperListeners {
   }
 }
 
-/** Creates a missing folder. If the socket is for all users, the umask must not keep them out of the folder. */
+/** Creates a missing folder. If all users may use the socket, gives them access to the folder whatever the umask is. */
 function createFolder(path: string, forAll: boolean): void {
   const made = mkdirSync(path, { recursive: true, mode: 0o700 });
   if (made !== undefined && forAll) chmodSync(path, 0o755);

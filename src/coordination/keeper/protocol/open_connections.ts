@@ -5,14 +5,17 @@ import { KeeperConnectionTable } from "./connection_table.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import type { KeeperSession } from "../state/session_table.ts";
 
-/** How long a connection may exist without a session, and stay open after its last response, in milliseconds. */
+/**
+ * How long a connection may exist without a session, in milliseconds. Also how long it may stay open after its last
+ * response.
+ */
 const handshakeMsMax = 10_000;
 const closeGraceMs = 2_000;
 
 export interface KeeperConnectionsOptions {
   readonly clock: Clock;
   readonly limits: KeeperLimits;
-  /** Closes a connection because its session has moved to another connection or it holds too much memory. */
+  /** Closes a connection whose session has moved to another connection, or that holds too much memory. */
   readonly drop: (connection: KeeperClientConnection) => void;
 }
 
@@ -34,7 +37,7 @@ export class KeeperConnections {
     return this.#connectionsBySession.get(sessionId);
   }
 
-  /** `address` is null for a unix socket. */
+  /** Adds a new connection. `address` is null for a unix socket. */
   accepted(connection: KeeperClientConnection, address: string | null): void {
     this.table.add(connection, { address, nowMs: this.#options.clock.now() })?.destroy();
     if (this.table.hasExcess) this.#closeExcessLater();

@@ -4,7 +4,10 @@
  */
 import { JuteFrameDecoder } from "../../../base/wire/length_frame.ts";
 
-/** How many bytes are decoded at a time. Few, because unhandled frames of these bytes are copied one by one. */
+/**
+ * How many bytes are decoded at a time. The number is small, because unhandled frames of these bytes are copied one by
+ * one.
+ */
 const pieceBytes = 4096;
 
 export class KeeperReadBuffer {
@@ -12,7 +15,7 @@ export class KeeperReadBuffer {
   /** Chunks to decode, in order. The first `#offset` bytes of the first chunk are already decoded. */
   #chunks: Uint8Array[] = [];
   #offset = 0;
-  /** Decoded frames. Those before `#next` have been handled. */
+  /** Decoded frames. Frames before index `#next` have been handled. */
   #frames: Uint8Array[] = [];
   #next = 0;
 
@@ -20,7 +23,7 @@ export class KeeperReadBuffer {
     this.#decoder = new JuteFrameDecoder(frameBytesMax);
   }
 
-  /** Whether nothing is left to decode or handle. */
+  /** True if nothing is left to decode or handle. */
   get isEmpty(): boolean {
     return this.#next === this.#frames.length && this.#chunks.length === 0;
   }
@@ -33,7 +36,7 @@ export class KeeperReadBuffer {
     return bytes;
   }
 
-  /** Adds a chunk without copying it. Call `copyRest` before the chunk's memory is reused. */
+  /** Adds a chunk without copying it. The caller must call `copyRest` before it reuses the chunk's memory. */
   push(chunk: Uint8Array): void {
     if (chunk.byteLength > 0) this.#chunks.push(chunk);
   }

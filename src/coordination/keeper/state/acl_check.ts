@@ -27,7 +27,7 @@ export function checkAcl(acl: readonly Acl[], wanted: number, identities: readon
   refuseKeeperOperation("NOAUTH");
 }
 
-/** Returns whether one of the identities has one of the permissions in the bit set `wanted`. */
+/** Returns true if one of the identities has one of the permissions in the bit set `wanted`. */
 export function isPermittedByAcl(acl: readonly Acl[], wanted: number, identities: readonly ClientIdentity[]): boolean {
   if (acl === openAcl || identities.some((identity) => identity.scheme === "super")) return true;
   return acl.some(({ perms, id }) => {
@@ -42,8 +42,8 @@ function matchesId(identity: ClientIdentity, wanted: string): boolean {
 }
 
 /**
- * Returns the list to store, with the client's own identities in place of `auth`. Throws INVALIDACL for an entry that
- * no identity can match.
+ * Returns the list to store: `acl` with the client's own identities in place of `auth`. Throws INVALIDACL for an entry
+ * that no identity can match.
  */
 export function resolveAcl(acl: readonly Acl[] | null, identities: readonly ClientIdentity[]): readonly Acl[] {
   if (acl === null || acl.length === 0) refuseKeeperOperation("INVALIDACL");
@@ -85,7 +85,7 @@ function resolveEntry(entry: Acl, identities: readonly ClientIdentity[]): Acl[] 
   }
 }
 
-/** Hides the digests in a list, for a client without the ADMIN permission. */
+/** Returns the list with its digests hidden, for a client without the ADMIN permission. */
 export function maskAclDigests(acl: readonly Acl[]): Acl[] {
   return acl.map((entry) =>
     entry.id.scheme === "digest"
@@ -94,7 +94,7 @@ export function maskAclDigests(acl: readonly Acl[]): Acl[] {
   );
 }
 
-/** Returns whether `range` is an address, with or without a prefix length. */
+/** Returns true if `range` is an address, with or without a prefix length. */
 export function isAddressRange(range: string): boolean {
   return parseRange(range) !== null;
 }

@@ -1,6 +1,6 @@
 /**
  * Remembers slow commits, to give sessions more time. While the disk is slow, a keeper answers late, and a client that
- * waits for an answer may be silent. Therefore a session's life is extended by the longest commit since its last
+ * waits for an answer may be silent. The keeper therefore extends a session's life by the longest commit since its last
  * request. The sum of all commits would be too long: on a disk that is always slow, the session of a dead client would
  * never end. Pure.
  */
@@ -14,15 +14,15 @@ export class KeeperCommitStalls {
   readonly #durationMsMin: number;
   readonly #keptMs: number;
   /**
-   * Stalls, the newest last. Each stall is shorter than those before it, because a longer stall replaces shorter
-   * earlier ones.
+   * The stalls, the newest last. Each stall is shorter than the stalls before it, because a longer stall replaces
+   * shorter earlier ones.
    */
   #stalls: Stall[] = [];
   #startMs: number | null = null;
 
   /**
-   * A commit is a stall if it takes longer than `durationMsMin`. The caller asks only about sessions whose last request
-   * came within `keptMs`.
+   * A commit is a stall if it takes longer than `durationMsMin`. The caller must ask only about sessions whose last
+   * request came within `keptMs`.
    */
   constructor({ durationMsMin, keptMs }: { readonly durationMsMin: number; readonly keptMs: number }) {
     this.#durationMsMin = durationMsMin;

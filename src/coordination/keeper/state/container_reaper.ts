@@ -1,20 +1,20 @@
 /**
  * Deletes empty container nodes and expired TTL nodes. Divides a large clean-up into batches, so that the keeper can
- * serve clients in between. Owns its timer.
+ * serve clients between them. Owns its timer.
  */
 import type { Clock } from "../../../base/support/clock.ts";
 import type { KeeperState } from "./keeper_state.ts";
 import type { ZNode } from "./tree.ts";
 
-/** Maximum number of nodes that one batch deletes. */
+/** The most nodes that one batch deletes. */
 const reapedMax = 500;
 
 export interface ContainerNodeReaperOptions {
   readonly clock: Clock;
-  /** Wall-clock milliseconds, for TTL nodes. */
+  /** Returns wall-clock milliseconds, for TTL nodes. */
   readonly wallClock: () => number;
   readonly checkMs: number;
-  /** The state to clean up; null while it cannot be changed. */
+  /** Returns the state to clean up; null while it cannot be changed. */
   readonly state: () => Pick<KeeperState<unknown>, "tree" | "reap"> | null;
   readonly flushReplies: () => void;
 }
@@ -61,7 +61,7 @@ export class ContainerNodeReaper {
 export function findExpiredNodes(expirable: Iterable<ZNode>, wallMs: number): ZNode[] {
   const due: ZNode[] = [];
   const deletedChildren = new Map<string, number>();
-  // The deepest nodes come first, so that a container is deleted together with its last children.
+  // Checks the deepest nodes first, so that a container is deleted together with its last children.
   for (const node of deepestFirst(expirable)) {
     if ((node.children?.size ?? 0) > (deletedChildren.get(node.path) ?? 0)) continue;
     if (node.kind === "ttl" ? node.mtime + node.ttlMs > wallMs : node.creates === 0) continue;

@@ -1,59 +1,74 @@
-/** The keeper's limits of what clients can make it store or hold in memory. */
+/** The limits of what clients can make the keeper store or hold in memory. */
 import { juteFrameBytesMaxDefault } from "../../../base/wire/length_frame.ts";
 
 export const keeperLimitsDefault = {
   /**
-   * Connections at all listeners. Above it, the keeper closes the oldest connection without a session, or the new one.
+   * The most connections at all listeners. Above this number, the keeper closes the oldest connection without a
+   * session; if all have sessions, the new one.
    */
   connectionsMax: 10_000,
   /**
-   * Connections from one TCP address. Above it, the keeper closes the oldest connection without a session, or the new
-   * one when it opens a session.
+   * The most connections from one TCP address. Above this number, the keeper closes the oldest connection without a
+   * session; if all have sessions, the new one when it opens a session.
    */
   connectionsPerAddressMax: 2_000,
-  /** Bytes of one request. */
+  /** The longest request, in bytes. */
   frameBytesMax: juteFrameBytesMaxDefault,
-  /** Requests of one connection whose replies wait for the disk. Above it, the keeper stops reading the connection. */
+  /**
+   * The most requests of one connection whose replies wait for the disk. At this number, the keeper stops reading from
+   * the connection.
+   */
   outstandingRequestsMax: 1_000,
-  /** The bytes of these requests. Above it, the keeper stops reading the connection. */
+  /**
+   * The most bytes of requests of one connection whose replies wait for the disk. At this number, the keeper stops
+   * reading from the connection.
+   */
   outstandingBytesMax: 4 << 20,
-  /** Bytes sent to one client that it has not read. Above it, the keeper handles no further request of the client. */
+  /**
+   * The bytes that were sent to one client and not read by it. Above this number, the keeper handles no further request
+   * of the client.
+   */
   unsentBytesMax: 1 << 20,
-  /** Bytes sent to one client that it has not read. Above it, the keeper closes the connection. */
+  /** The bytes that were sent to one client and not read by it. Above this number, the keeper closes the connection. */
   unsentBytesCloseMax: 64 << 20,
   /**
-   * Unread bytes of all clients together. Above it, the keeper closes the connections that have had some for the
-   * longest time.
+   * The unread bytes of all clients together. Above this number, the keeper closes the connections that have had unread
+   * bytes for the longest time.
    */
   unsentBytesTotalMax: 128 << 20,
   /**
-   * Bytes of unhandled requests of all clients together. Above it, the keeper closes the connections with the oldest
-   * ones.
+   * The bytes of unhandled requests of all clients together. Above this number, the keeper closes the connections with
+   * the oldest unhandled requests.
    */
   readBufferBytesTotalMax: 64 << 20,
-  /** Bytes of data and names in the response to one multiRead. Above it, the keeper closes the connection. */
+  /**
+   * The bytes of data and names in the response to one multiRead. Above this number, the keeper closes the connection.
+   */
   multiReadBytesMax: 8 << 20,
-  /** Operations of one multi or multiRead. */
+  /** The most operations of one multi or multiRead. */
   operationsPerMultiMax: 10_000,
-  /** Watches in one setWatches request. */
+  /** The most watches in one setWatches request. */
   watchesPerRequestMax: 25_000,
   watchesMax: 1_000_000,
-  /** Watches of one connection. */
+  /** The most watches of one connection. */
   watchesPerConnectionMax: 200_000,
   nodesMax: 1_000_000,
-  /** Bytes of the paths, data and ACLs of all nodes, which take about twice as much memory. */
+  /** The most bytes of the paths, data and ACLs of all nodes. The nodes take about twice as much memory. */
   dataBytesMax: 512 << 20,
-  /** Characters of the path of a node or a watch. */
+  /** The most characters in the path of a node or a watch. */
   pathCharsMax: 4_096,
-  /** Entries of one node's ACL. */
+  /** The most entries in one node's ACL. */
   aclEntriesMax: 1_000,
-  /** Identities of one connection. */
+  /** The most identities of one connection. */
   identitiesMax: 100,
-  /** Ephemeral nodes of one session. They are deleted in one transaction, during which no other client is served. */
+  /**
+   * The most ephemeral nodes of one session. They are deleted in one transaction, during which no other client is
+   * served.
+   */
   ephemeralsPerSessionMax: 100_000,
   /**
-   * Sessions. Above it, the keeper ends sessions that have neither a connection nor ephemeral nodes, or opens no new
-   * session.
+   * The most sessions. At this number, the keeper ends sessions that have neither a connection nor ephemeral nodes; if
+   * there are none, it opens no new session.
    */
   sessionsMax: 100_000,
 };

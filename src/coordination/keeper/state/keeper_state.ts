@@ -16,19 +16,21 @@ import { KeeperTransaction } from "./transaction.ts";
 import { NodeTree, type ZNode } from "./tree.ts";
 import { WatchTable } from "./watch_table.ts";
 
-/** A part of the stored data. `zxid` is 0 in all parts but the first, and in a new directory. */
+/**
+ * A part of the stored data. Only the first part has the `zxid`; in the other parts, and in a new directory, it is 0.
+ */
 export interface KeeperDataPiece {
   readonly zxid: bigint;
   readonly nodes: readonly ZNode[];
   readonly sessions: readonly Omit<KeeperSession, "deadlineMs">[];
 }
 
-/** The result of one request. `write` appends the response's body, which a failed request does not have. */
+/** The result of one request. `write` appends the body of the response; a failed request has no body. */
 export interface KeeperOperationResult {
   readonly zxid: bigint;
   readonly error: number;
   readonly write: ((writer: ByteWriter) => void) | null;
-  /** Whether the connection ends after this response. */
+  /** True if the connection ends after this response. */
   readonly last: boolean;
 }
 
@@ -42,11 +44,11 @@ export interface KeeperRequester<Watcher> {
 export interface KeeperStateOptions<Watcher> {
   readonly tickTimeMs: number;
   readonly limits: KeeperLimits;
-  /** Wall-clock milliseconds, for ctime, mtime and TTL only. */
+  /** Returns wall-clock milliseconds, only for ctime, mtime and TTL. */
   readonly wallClock: () => number;
   /** Receives events in the order in which they happen, before the result of the request that caused them. */
   readonly notify: (watcher: Watcher, type: number, path: string) => void;
-  /** Returns the current identities of a watcher, which decide which events it may see. */
+  /** Returns the current identities of a watcher. They decide which events the watcher may see. */
   readonly identitiesOf: (watcher: Watcher) => readonly ClientIdentity[];
   readonly sequenceStart?: number;
 }
@@ -82,18 +84,18 @@ export class KeeperState<Watcher> {
   }
 
   /**
-   * True if one of these changes must be on the disk before any client may see it. A new session is not urgent, because
-   * it is stored before its later changes, and without changes nothing is lost with it.
+   * True if one of these changes must be on the disk before any client may see it. A new session is not urgent: it is
+   * stored before its later changes, and if it has none, losing it does no harm.
    */
   get hasUrgentChanges(): boolean {
     return this.#zxid !== this.#zxidLogged || this.sessions.hasUrgentChanges || this.tree.hasChanges;
   }
 
   /**
-   * Prepares for the first request. The next transaction gets a zxid above all that this directory has ever used, even
-   * before a backup was restored, as far as the wall clock can tell. The keeper does not show this zxid earlier: the
-   * wall clock may be set back, and the next keeper must know each zxid that a client has seen. In a new directory,
-   * also creates the server's own nodes.
+   * Prepares the state for the first request. The next transaction gets a zxid above all zxids that this directory has
+   * ever used, as far as the wall clock can tell; this includes zxids used before a backup was restored. The keeper
+   * does not show this zxid earlier: the wall clock may be set back, and the next keeper must know each zxid that a
+   * client has seen. In a new directory, also creates the server's own nodes.
    */
   initialize(): void {
     this.#zxidBefore = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
@@ -108,14 +110,14 @@ export class KeeperState<Watcher> {
   }
 
   /**
-   * Returns whether a client can have got this zxid from this data. If not, the data is older than what the client has
+   * Returns true if a client can have got this zxid from this data. If not, the data is older than what the client has
    * seen.
    */
   mayHaveGiven(zxid: bigint): boolean {
     return zxid <= this.#zxid || zxid <= this.#zxidBefore;
   }
 
-  /** Adds a part of the stored data without recording it as a change. Each session's full timeout starts now. */
+  /** Adds a part of the stored data, without recording it as a change. The full timeout of each session starts now. */
   restore(piece: KeeperDataPiece, nowMs: number): void {
     if (piece.zxid !== 0n) this.#zxid = piece.zxid;
     for (const node of piece.nodes) this.tree.insert(node);
@@ -134,8 +136,8 @@ export class KeeperState<Watcher> {
   }
 
   /**
-   * Opens a session. Its ID is random, so that no ID is used twice, even if a session was never stored. ZooKeeper makes
-   * it from a zxid, but no client of the keeper may see a zxid before it is stored.
+   * Opens a session. The session's ID is random: no ID is then used twice, even if a session was never stored.
+   * ZooKeeper makes the ID from a zxid, but no client of the keeper may see a zxid before it is stored.
    */
   openSession(timeoutMs: number, nowMs: number): KeeperSession {
     const [bits = 0n] = crypto.getRandomValues(new BigUint64Array(1));
@@ -151,7 +153,7 @@ export class KeeperState<Watcher> {
     this.#fire(transaction);
   }
 
-  /** Ends sessions that have neither a connection nor ephemeral nodes, because no other client can notice that. */
+  /** Ends sessions that have neither a connection nor ephemeral nodes; no other client can notice their end. */
   endIdleSessions(isConnected: (id: bigint) => boolean, countMax: number): void {
     const isIdle = ({ id }: KeeperSession) => !isConnected(id) && this.tree.ephemeralCountOf(id) === 0;
     for (const session of [...this.sessions.all].filter(isIdle).slice(0, countMax)) this.closeSession(session);
@@ -164,12 +166,12 @@ export class KeeperState<Watcher> {
     this.#fire(transaction);
   }
 
-  /** Returns whether requests with this code use a transaction, even if they fail. */
+  /** Returns true if requests with this code use a transaction, even if they fail. */
   isWrite(code: number): boolean {
     return keeperOperationsByCode.get(code)?.kind === "write" || code === zooKeeperOperations.closeSession.code;
   }
 
-  /** Executes one request. `reader` is positioned after the request header. */
+  /** Executes one request. `reader` must be positioned after the request header. */
   apply(code: number, reader: ByteReader, requester: KeeperRequester<Watcher>): KeeperOperationResult {
     if (code === zooKeeperOperations.closeSession.code) {
       this.closeSession(requester.session);

@@ -5,8 +5,8 @@ import {
 } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 
 /**
- * The ZooKeeper error code of a failed operation, which is thrown to end the operation. This is no subclass of Error,
- * because each `exists` of a missing node throws it, and a stack trace would cost too much.
+ * The ZooKeeper error code of a failed operation; throwing it ends the operation. The class is not a subclass of Error,
+ * because each `exists` of a missing node throws it, and a stack trace would take too much time.
  */
 export class KeeperOperationError {
   readonly reason: ZooKeeperErrorName;

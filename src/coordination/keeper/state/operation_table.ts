@@ -108,7 +108,7 @@ const watcherTypes: ReadonlySet<number> = new Set(Object.values(watcherType));
 
 /**
  * Returns the modes of the watches to check or remove; undefined means all. A persistent watch is for both data and
- * children, so it is kept if the client removes only one of the two.
+ * children: if the client removes only one of the two, the watch stays.
  */
 function modesOf(type: number): number | undefined {
   return type === watcherType.any ? undefined : watchMode.once;
@@ -133,8 +133,8 @@ const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requester) 
 };
 
 /**
- * Sets a client's watches again after a reconnect. Notifies the client immediately of changes since its last zxid. If
- * the client may not read a changed node, sets the watch without notifying it.
+ * Restores a client's watches after a reconnect. Immediately notifies the client of changes since its last zxid. If the
+ * client may not read a changed node, restores the watch without notifying the client.
  */
 const setWatches: Read<"setWatches2"> = (request, state, requester) => {
   const { tree, watches } = state;
@@ -284,7 +284,7 @@ const runtimeInconsistency = -2;
 
 const readTypes: ReadonlySet<MultiRequest["type"]> = new Set(["getData", "getChildren"]);
 
-/** Throws MARSHALLINGERROR if one request mixes reads and writes, like ZooKeeper. */
+/** Throws MARSHALLINGERROR if one request mixes reads and writes, as ZooKeeper does. */
 function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
   if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) {
     refuseKeeperOperation("MARSHALLINGERROR");
@@ -293,7 +293,7 @@ function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"):
 
 /**
  * Executes all operations or none. After a failure, the response contains 0 for the operations before the failed one,
- * its error, and -2 for those after it. The error in the header is 0.
+ * its own error for the failed one, and -2 for those after it. The error in the header is 0.
  */
 function runMulti(requests: MultiRequest[], transaction: KeeperTransaction): MultiResult[] {
   checkKind(requests, "writes");
@@ -317,7 +317,7 @@ function runMulti(requests: MultiRequest[], transaction: KeeperTransaction): Mul
 
 function runInMulti(request: MultiRequest, transaction: KeeperTransaction): MultiResult {
   switch (request.type) {
-    // A result has a stat only where ZooKeeper's has one. There, a create2 in a multi becomes a CreateTxn.
+    // A result has a stat only where ZooKeeper's result has one: ZooKeeper turns a create2 in a multi into a CreateTxn.
     case "create":
     case "create2":
       return { type: "create", path: transaction.create(request).path };

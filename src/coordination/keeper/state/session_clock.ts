@@ -1,7 +1,6 @@
 /**
- * The clock that decides when sessions expire. It is monotonic, and stands still while the keeper is stalled, which
- * means stopped, suspended, busy, or unable to store. That time does not count, because no client could renew its
- * session.
+ * The clock that decides when sessions expire. It is monotonic. It stands still while the keeper is stalled: stopped,
+ * suspended, busy, or unable to store. That time does not count, because no client could renew its session.
  */
 import type { Clock } from "../../../base/support/clock.ts";
 
@@ -14,7 +13,7 @@ export class KeeperSessionClock {
   #stalledMs = 0;
   #lastTickMs: number;
 
-  /** `tick` must be called every `intervalMs` milliseconds. */
+  /** The caller must call `tick` every `intervalMs` milliseconds. */
   constructor(clock: Clock, intervalMs: number) {
     this.#clock = clock;
     this.#intervalMs = intervalMs;
@@ -22,8 +21,8 @@ export class KeeperSessionClock {
   }
 
   /**
-   * Returns the session time in milliseconds. It leaves out a stall even before the next tick, because a request that
-   * is read in between would otherwise extend its session by the stall.
+   * Returns the session time in milliseconds. It omits a stall even before the next tick: a request that is read before
+   * that tick would otherwise extend its session by the stall.
    */
   now(): number {
     const nowMs = this.#clock.now();
@@ -31,8 +30,8 @@ export class KeeperSessionClock {
   }
 
   /**
-   * Compares the time since the last tick with the interval. `diskStalled` is true if no change could be made
-   * meanwhile.
+   * Compares the time since the last tick with the interval. `diskStalled` is true if no change could be stored during
+   * this time.
    */
   tick(diskStalled: boolean): void {
     this.#clock.noticeSuspend();

@@ -11,7 +11,8 @@ export interface KeeperSession {
   readonly password: Uint8Array;
   timeoutMs: number;
   /**
-   * When the session expires without further requests, in milliseconds of the session clock. A multiple of the tick.
+   * The time at which the session expires if no request comes, in milliseconds of the session clock. It is a multiple
+   * of the tick.
    */
   deadlineMs: number;
 }
@@ -21,7 +22,7 @@ export class KeeperSessionTable {
   readonly #sessions = new Map<bigint, KeeperSession>();
   readonly #byDeadline = new Map<number, Set<KeeperSession>>();
   #changed = new Map<bigint, KeeperSession | null>();
-  /** How many changed sessions were only opened. */
+  /** The number of changed sessions whose only change is that they were opened. */
   #opened = 0;
 
   constructor(tickTimeMs: number) {
@@ -45,7 +46,7 @@ export class KeeperSessionTable {
     return this.#changed.size > this.#opened;
   }
 
-  /** Returns the session if the password is correct. */
+  /** Returns the session if the password is correct; otherwise undefined. */
   find(id: bigint, password: Uint8Array | null): KeeperSession | undefined {
     const session = this.#sessions.get(id);
     if (session === undefined || password?.byteLength !== session.password.byteLength) return undefined;
@@ -63,8 +64,8 @@ export class KeeperSessionTable {
   }
 
   /**
-   * Changes the timeout, which each connection negotiates. The client relies on the timeout, so the change must survive
-   * a restart.
+   * Changes the timeout of a session, which each connection negotiates. The client relies on the timeout, so the change
+   * must survive a restart.
    */
   setTimeout(session: KeeperSession, timeoutMs: number): void {
     if (session.timeoutMs === timeoutMs) return;

@@ -1,6 +1,7 @@
 /**
- * One write to the node tree, with checks and changes in ZooKeeper's order. It succeeds completely or changes nothing.
- * After success, the caller sends the collected events. Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
+ * One write to the node tree, with checks and changes in ZooKeeper's order. The write succeeds completely or changes
+ * nothing. After success, the caller sends the collected events. Source: PrepRequestProcessor.pRequest2Txn,
+ * DataTree.processTxn.
  */
 import {
   aclPermission,
@@ -28,7 +29,7 @@ export interface KeeperTransactionContext {
   readonly session: bigint;
   readonly identities: readonly ClientIdentity[];
   readonly limits: KeeperLimits;
-  /** The initial count of a new node's created children; 0 except in tests of its upper limit. */
+  /** The initial value of a new node's counter of created children. It is 0, except in tests of the upper limit. */
   readonly sequenceStart: number;
 }
 
@@ -47,7 +48,7 @@ const createModes = new Map<number, CreateModeTraits>([
   [createFlag.persistentSequentialTtl, { kind: "ttl", sequential: true }],
 ]);
 
-/** The maximum TTL in ZooKeeper's EphemeralType.TTL, which is 40 bits of milliseconds. */
+/** The maximum TTL in ZooKeeper's EphemeralType.TTL: 40 bits of milliseconds. */
 const ttlMsMax = 0xffffffffffn;
 
 export class KeeperTransaction {
@@ -229,8 +230,8 @@ export function checkNodePath(path: string): void {
 }
 
 /**
- * Returns the path of the parent; "" means the root. Throws BADARGUMENTS only if there is no parent path, because
- * ZooKeeper looks up the parent before it checks the name.
+ * Returns the path of the parent; "" means the root. Throws BADARGUMENTS only if the path has no parent: ZooKeeper
+ * looks up the parent before it checks the name.
  */
 export function parentNodePath(path: string): string {
   const slash = path.lastIndexOf("/");
@@ -238,7 +239,7 @@ export function parentNodePath(path: string): string {
   return path.slice(0, slash);
 }
 
-/** Returns whether this is one of the server's own nodes, which cannot be deleted. Source: DataTree.isSpecialPath. */
+/** Returns true if this is one of the server's own nodes, which cannot be deleted. Source: DataTree.isSpecialPath. */
 export function isServerNodePath(path: string): boolean {
   return special.has(path);
 }

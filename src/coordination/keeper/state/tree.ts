@@ -1,13 +1,13 @@
 /**
- * The nodes of a keeper, and a record of which nodes have changed and must be stored. Checks nothing, because
- * transaction.ts does.
+ * The nodes of a keeper, and a record of the nodes that have changed and must be stored. Checks nothing; transaction.ts
+ * checks.
  */
 import { openAcl } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl, Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 
 export type NodeKind = "persistent" | "ephemeral" | "container" | "ttl";
 
-/** A parent's counter of created children stops here, as in ZooKeeper. */
+/** The last value of a parent's counter of created children, as in ZooKeeper. */
 export const childCreationsMax = 0x7fffffff;
 
 export interface ZNode {
@@ -32,7 +32,7 @@ export interface ZNode {
   mtime: number;
   version: number;
   aversion: number;
-  /** Number of children ever created, which is the next sequence suffix. Never decreases. */
+  /** The number of children ever created, which is the suffix of the next sequential child. It never decreases. */
   creates: number;
   /** The names of the children; null if there are none, as in most nodes. */
   children: Set<string> | null;
@@ -44,7 +44,7 @@ const rowBytes = 256;
 export class NodeTree {
   readonly #nodes = new Map<string, ZNode>();
   readonly #ephemerals = new Map<bigint, Set<ZNode>>();
-  /** Containers and TTL nodes. */
+  /** The nodes that may expire: containers and TTL nodes. */
   readonly #expirable = new Set<ZNode>();
   #changed = new Map<number, ZNode | null>();
   #nextId = 1;
@@ -62,12 +62,12 @@ export class NodeTree {
     return this.#bytes + this.size * rowBytes;
   }
 
-  /** Records that the disk has room for `room` more bytes than `storedBytes`. Null changes nothing. */
+  /** Records that the disk has room for `room` more bytes than `storedBytes`. If `room` is null, changes nothing. */
   limitStoredBytes(storedBytes: number, room: number | null): void {
     if (room !== null) this.#storedBytesMax = storedBytes + room;
   }
 
-  /** Returns whether the disk has room for this many more bytes and nodes. */
+  /** Returns true if the disk has room for this many more bytes and nodes. */
   hasDiskFor(bytes: number, nodes: number): boolean {
     return this.storedBytes + bytes + nodes * rowBytes <= this.#storedBytesMax;
   }
@@ -149,14 +149,14 @@ export class NodeTree {
     this.#changed.set(node.id, null);
   }
 
-  /** Changes fields that determine a node's size. Call `touch` afterwards. */
+  /** Changes fields that determine a node's size. The caller must call `touch` afterwards. */
   change(node: ZNode, to: Partial<Pick<ZNode, "data" | "acl">>): void {
     this.#bytes -= countNodeBytes(node);
     Object.assign(node, to);
     this.#bytes += countNodeBytes(node);
   }
 
-  /** Records that the node must be stored. Call this after any change of a field. */
+  /** Records that the node must be stored. The caller does this after any change of a field. */
   touch(node: ZNode): void {
     this.#changed.set(node.id, node);
   }
@@ -182,7 +182,7 @@ export function countNodeBytes({ path, data, acl }: Pick<ZNode, "path" | "data" 
   return acl === openAcl ? bytes : acl.reduce((sum, { id }) => sum + id.scheme.length + id.id.length, bytes);
 }
 
-/** Returns the stat that clients see. There, a container or TTL node looks like a persistent one. */
+/** Returns the stat that clients see. In it, a container or TTL node looks like a persistent node. */
 export function toNodeStat(node: ZNode): Stat {
   const numChildren = node.children?.size ?? 0;
   return {
@@ -212,7 +212,7 @@ function parentIn(nodes: Map<string, ZNode>, path: string): ZNode {
 
 /**
  * Counts the nodes below each node. Clients rarely ask for this number, so all nodes are counted only at the first
- * request. Then each new or deleted node updates the counts, because counting again would delay all clients.
+ * request. After that, each new or deleted node updates the counts, because counting again would delay all clients.
  */
 export class DescendantCounts {
   readonly #counts = new Map<string, number>();

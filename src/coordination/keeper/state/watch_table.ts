@@ -10,7 +10,7 @@ const anyMode = 7;
 /** The modes of one watcher at one path, as bits of `watchMode`. */
 type WatchModes = number;
 
-/** An event at a node, and which watchers may see it. */
+/** An event at a node, and a function that tells which watchers may see it. */
 interface NodeEvent<Watcher> {
   readonly type: number;
   readonly path: string;
@@ -35,7 +35,7 @@ class PathWatches<Watcher> {
     return this.#byWatcher.get(watcher)?.size ?? 0;
   }
 
-  /** Returns whether the watcher has a watch of one of these modes on the path. */
+  /** Returns true if the watcher has a watch of one of these modes on the path. */
   has(path: string, watcher: Watcher, modes: WatchModes = anyMode): boolean {
     return ((this.#byPath.get(path)?.get(watcher) ?? 0) & modes) !== 0;
   }
@@ -64,7 +64,7 @@ class PathWatches<Watcher> {
 
   /**
    * Adds the watchers to notify to `notified`, and removes their one-shot watches. A watcher that may not see the event
-   * keeps its one-shot watch, because checkWatches would reveal the removal, and with it the event.
+   * keeps its one-shot watch: checkWatches would reveal the removal, and with it the event.
    */
   fire({ type, path, mayLearn }: NodeEvent<Watcher>, notified: Set<Watcher>): void {
     const watchers = this.#byPath.get(path);

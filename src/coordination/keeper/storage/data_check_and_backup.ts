@@ -25,8 +25,8 @@ export interface KeeperDataReport {
 }
 
 /**
- * Reads all data and checks each row's checksum, the structure of the database, and that the log contains everything
- * that was stored. Throws IO for damage. Without the log's index, an incomplete frame at the log's end counts as a
+ * Reads all data. Checks each row's checksum, the structure of the database, and that the log contains everything that
+ * was stored. Throws IO for damage. If the log's index is missing, an incomplete frame at the log's end counts as a
  * write that a crash interrupted.
  */
 export function verifyKeeperData(dataDir: string, progress: WorkProgress = noProgress): KeeperDataReport {
@@ -36,7 +36,7 @@ export function verifyKeeperData(dataDir: string, progress: WorkProgress = noPro
   }));
 }
 
-/** Checks a snapshot, so that the keeper that owns the data can continue. */
+/** Checks a snapshot, so that the keeper that owns the data can continue to write. */
 function checkRows(database: DatabaseSync, progress: WorkProgress): Omit<KeeperDataReport, "bytes"> {
   database.exec("BEGIN");
   try {
@@ -66,9 +66,9 @@ function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<Keep
 }
 
 /**
- * Writes a snapshot into a new file from which a keeper can start, and reads it back. When this returns, the copy is on
- * the disk; when it throws, there is no copy. Throws CANNOT_CREATE when the file exists or cannot be created, otherwise
- * IO.
+ * Writes a snapshot into a new file from which a keeper can start, and reads the file back. When this function returns,
+ * the copy is on the disk; when it throws, there is no copy. Throws CANNOT_CREATE if the file exists or cannot be
+ * created, otherwise IO.
  */
 export function backUpKeeperData(dataDir: string, file: string, progress: WorkProgress = noProgress): void {
   if (existsSync(file)) throw cannotWrite(file, "it already exists");
@@ -87,7 +87,7 @@ export function backUpKeeperData(dataDir: string, file: string, progress: WorkPr
   }
 }
 
-/** Marks the file as a copy, so that it may replace newer data; see describeOutdatedKeeperData. */
+/** Marks the file as a copy. A copy may replace newer data; see describeOutdatedKeeperData. */
 function markAsCopy(file: string): void {
   using copied = new DatabaseSync(file);
   copied.exec("PRAGMA journal_mode = MEMORY"); // no other process uses the file before it is complete
@@ -136,7 +136,7 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
   if (!existsSync(path)) {
     throw new BatonError("IO", `Cannot ${what} ${dataDir}: it does not contain ${keeperDatabaseFileName}`);
   }
-  // SQLite takes an empty file for a database without tables, and deletes the log beside it.
+  // SQLite would take an empty file for a database without tables, and would delete the log beside it.
   if (statSync(path).size === 0) throw new BatonError("IO", `Cannot ${what} ${path}: the file was truncated`);
   try {
     const damage = findWalDamage(path) ?? describeOutdatedKeeperData(path);

@@ -8,7 +8,7 @@ import { join } from "node:path";
 export interface KeeperDataFiles {
   /** Creates the folder and the missing folders above it, for this user alone. Throws the system's error. */
   makeFolder(dataDir: string): void;
-  /** Returns the file's inode, or null if the file cannot be seen. */
+  /** Returns the file's inode; null if the file cannot be seen. */
   inodeOf(dataDir: string, name: string): bigint | null;
   /** Sets the file's times to now. Throws the system's error. */
   touch(dataDir: string, name: string): void;

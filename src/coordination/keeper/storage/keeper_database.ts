@@ -1,6 +1,6 @@
 /**
  * The keeper's files: an SQLite database with the rows, which names its owner (sqlite_file.ts), and beside it a file
- * with the last zxid (committed_mark.ts). Synchronous, because it runs in the storage thread.
+ * with the last zxid (committed_mark.ts). All calls block, because they run in the storage thread.
  */
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -28,13 +28,14 @@ import {
  */
 const logBytes = 8 << 20;
 /**
- * The log sizes, in bytes, from which a keeper makes a checkpoint: when it is idle, and when its disk is nearly full.
+ * The sizes of the log, in bytes, from which a keeper makes a checkpoint: when it is idle, and when its disk is nearly
+ * full.
  */
 const idleCheckpointBytes = 1 << 20;
 const lowCheckpointBytes = 512 << 10;
-/** The bytes that nodes must leave free, so that nodes can be deleted and sessions can end even on a full disk. */
+/** The bytes that nodes must leave free. Nodes can then be deleted, and sessions can end, even on a full disk. */
 const freeBytesKept = 1 << 20;
-/** The free space is measured again after this many commits. */
+/** The number of commits after which the free space is measured again. */
 const commitsPerMeasurement = 16;
 /** How long to wait for a backup that has locked the database for a moment, in milliseconds. */
 export const keeperDatabaseBusyMs = 5_000;
@@ -62,7 +63,7 @@ const damageRemedy = "Acknowledged data cannot be read; start from a backup (bat
 /** The approximate size of the parts in which rows are sent to the other thread, in bytes. */
 const pieceBytes = 4 << 20;
 
-/** Returns the format of the database at `path`: the tables above, and their rows (keeper_rows.ts). */
+/** Returns the format of the database at `path`: the tables above; keeper_rows.ts defines their rows. */
 export function keeperDatabaseFormat(path: string): SqliteFormat {
   return { what: "keeper's data", folder: dirname(path), path, applicationId: 0, format: 2, schema };
 }
@@ -97,7 +98,7 @@ export class KeeperDatabase {
         flushParentFolders(dataDir);
       },
     });
-    // A copy needs no mark. From now on the mark applies to this file, even if the log is missing.
+    // A restored copy needs no mark. From now on the mark applies to this file, even if the log is missing.
     if (isRestored) this.#file.closeIfFails(() => this.#file.checkpoint("FULL"));
   }
 
@@ -105,14 +106,14 @@ export class KeeperDatabase {
     return readEncodedKeeperRows(this.#file.database);
   }
 
-  /** Throws LOCK_BUSY if another keeper has opened the database meanwhile. */
+  /** Throws LOCK_BUSY if another keeper has opened the database since this keeper opened it. */
   confirmOwner(): void {
     this.#file.requireOwnership();
   }
 
   /**
-   * Stores changes in one transaction. When this returns, all are on the disk; when it throws, as `confirmOwner` does
-   * or otherwise, none is.
+   * Stores changes in one transaction. When this method returns, all changes are on the disk; when it throws, none are.
+   * Throws LOCK_BUSY like `confirmOwner`.
    */
   commit(changes: Uint8Array): void {
     const { zxid, nodes, sessions } = decodeKeeperRows(changes);
@@ -128,7 +129,7 @@ export class KeeperDatabase {
     for (const { id, body } of rows) body === null ? this.#file.run(drop, id) : this.#file.run(put, id, body);
   }
 
-  /** Returns the number of bytes that nodes may still take on the disk, or null if it was not measured again. */
+  /** Returns the number of bytes that nodes may still take on the disk; null if the space was not measured again. */
   room(): number | null {
     if (!this.#isLow && this.#file.commits - this.#measuredAtCommit < commitsPerMeasurement) return null;
     this.#measuredAtCommit = this.#file.commits;
@@ -139,7 +140,7 @@ export class KeeperDatabase {
     return room;
   }
 
-  /** Copies the log into the database if it is large enough for the occasion. */
+  /** Copies the log into the database if the log is large enough for the occasion. */
   checkpoint(occasion: "idle" | "busy"): void {
     const busyBytes = this.#isLow ? lowCheckpointBytes : logBytes;
     if (this.#file.loggedBytes < (occasion === "idle" ? idleCheckpointBytes : busyBytes)) return;
@@ -159,7 +160,7 @@ export class KeeperDatabase {
     });
   }
 
-  /** Raises the mark before the commit is acknowledged. After a failure, the next commit tries again. */
+  /** Raises the mark before the commit is acknowledged. If that fails, the next commit tries again. */
   #raiseMark(zxid: bigint): void {
     try {
       this.#mark.write(zxid, { flush: this.#logBegins });
@@ -171,7 +172,7 @@ export class KeeperDatabase {
 }
 
 /**
- * Creates the file if there is none. Throws if SQLite would silently leave out unreadable data, because held locks
+ * Creates the file if there is none. Throws if SQLite would silently omit unreadable data, because locks that are held
  * would then be free.
  */
 function prepareFile(path: string, mark: LastCommitNumberFile): void {
@@ -188,11 +189,11 @@ function prepareFile(path: string, mark: LastCommitNumberFile): void {
 export const keeperBackupOwnerName = "a backup";
 
 /**
- * Returns a sentence if the rows are older than the mark beside them, otherwise null. Then the log was truncated or
- * removed, or an older file replaced this one. A backup may be older. Changes no file.
+ * Returns a sentence if the rows are older than the mark beside them, otherwise null. Older rows mean that the log was
+ * truncated or removed, or that an older file replaced this one. A backup may be older. Changes no file.
  */
 export function describeOutdatedKeeperData(path: string): string | null {
-  // The mark is read first, because a running keeper raises both.
+  // Reads the mark before the database, because a running keeper raises both.
   const mark = readLastCommitNumber(join(dirname(path), zxidMarkFileName));
   if (mark === 0n || !existsSync(path)) return null;
   using database = new DatabaseSync(path, { readOnly: true });
@@ -213,8 +214,8 @@ function hasTables(database: DatabaseSync): boolean {
 }
 
 /**
- * Yields all rows in parts: first the sessions with the zxid, which is 0 in a new directory, then the nodes, oldest
- * first.
+ * Yields all rows in parts: first the sessions together with the zxid, which is 0 in a new directory, then the nodes,
+ * oldest first.
  */
 export function* readEncodedKeeperRows(database: DatabaseSync): Generator<Uint8Array, void, void> {
   yield encodeKeeperRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);

@@ -1,5 +1,5 @@
 /**
- * Gives the main thread of a keeper access to its data, which a storage thread reads and writes
+ * Gives the main thread of a keeper access to its data. A storage thread reads and writes the data
  * (keeper_store_thread.ts).
  */
 import { Worker } from "node:worker_threads";
@@ -27,8 +27,8 @@ export class KeeperStore {
   }
 
   /**
-   * Takes ownership of a data directory. Rejects LOCK_BUSY when another keeper owns the directory, CONFIG when its
-   * files were truncated or have another format, or IO when it cannot be read or written.
+   * Takes ownership of a data directory. Rejects with LOCK_BUSY if another keeper owns the directory, with CONFIG if
+   * its files were truncated or have another format, or with IO if it cannot be read or written.
    */
   static async open(dataDir: string, startThread = startKeeperStoreThread): Promise<KeeperStore> {
     const store = new KeeperStore(dataDir, startThread());
@@ -36,7 +36,7 @@ export class KeeperStore {
     return store;
   }
 
-  /** Passes all stored data to `receive` in parts, parents before their children. Rejects IO for damage. */
+  /** Passes all stored data to `receive` in parts, parents before their children. Rejects with IO for damage. */
   async load(receive: (piece: KeeperDataPiece) => void): Promise<void> {
     let damage: unknown = null;
     this.#onPiece = (bytes) => {
@@ -51,25 +51,25 @@ export class KeeperStore {
     if (damage !== null) throw storageError(describeKeeperData(this.#dataDir), new Error(errorMessage(damage)));
   }
 
-  /** Rejects LOCK_BUSY when another keeper has opened the same data meanwhile. */
+  /** Rejects with LOCK_BUSY if another keeper has opened the same data since this keeper opened it. */
   confirmOwner(): Promise<void> {
     return this.#thread.call("confirmOwner");
   }
 
   /**
-   * Stores the changes. Resolves with the result of `room` when all changes are on the disk. Rejects as `confirmOwner`
-   * does, or IO; then none of the changes are stored.
+   * Stores the changes. When all changes are on the disk, resolves with the result of `room`. Rejects as `confirmOwner`
+   * does, or with IO; then none of the changes are stored.
    */
   commit(changes: Uint8Array): Promise<number | null> {
     return this.#thread.call("commit", changes);
   }
 
-  /** Returns the number of bytes that nodes may still take on the disk, or null if it was not measured again. */
+  /** Returns the number of bytes that nodes may still take on the disk; null if the space was not measured again. */
   room(): Promise<number | null> {
     return this.#thread.call("room");
   }
 
-  /** Gives up the data directory after all earlier requests. */
+  /** Gives up the data directory, after all earlier requests. */
   close(): Promise<void> {
     return this.#thread.close();
   }

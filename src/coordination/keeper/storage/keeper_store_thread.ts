@@ -34,7 +34,8 @@ export function serveKeeperStore({ openRows, ...ports }: KeeperStoreThreadOption
       rows.checkpoint(occasion);
       if (occasion === "idle") rows.reserveLog();
     } catch {
-      // The disk is full, or another process is reading. The commits are in the log, and the next attempt follows soon.
+      // The disk is full, or another process is reading. The commits are safe in the log, and the next attempt follows
+      // soon.
     }
   };
   const calls = {

@@ -1,5 +1,5 @@
 /**
- * Checks that the data still belongs to this keeper. If its files are removed or replaced, another keeper can start
+ * Checks that the data still belongs to this keeper. If the files are removed or replaced, another keeper can start
  * there and grant the same locks to other clients. This keeper must then end without answering another request. Owns
  * its timer. Never opens a file, because closing the file would release SQLite's locks on it (fcntl(2)).
  */
@@ -12,8 +12,8 @@ import { keeperDatabaseFileName } from "./keeper_rows.ts";
 /**
  * The maximum age of a check when a request arrives, in milliseconds. Another keeper gives every session its full
  * timeout from its own start. A lease ends at least 500 ms before its session, counted from when a request was sent
- * (src/protocols/zookeeper/session_timing.ts). Therefore a request that is sent 500 ms after the start of another
- * keeper must not be answered.
+ * (src/protocols/zookeeper/session_timing.ts). This keeper must therefore not answer a request that is sent 500 ms
+ * after the start of another keeper.
  */
 const freshMs = 100;
 const checkMs = 1_000;
@@ -23,16 +23,16 @@ const checkMs = 1_000;
 const touchMs = 3_600_000;
 
 const requiredFiles = [keeperDatabaseFileName, storeOwnerFileName];
-/** The files that SQLite keeps beside the database: its log, and the memory that its processes share. */
+/** The files that SQLite keeps beside the database: its log, and the memory that processes share. */
 const logFiles = [`${keeperDatabaseFileName}-wal`, `${keeperDatabaseFileName}-shm`];
 
 export interface KeeperOwnershipMonitorOptions {
   readonly clock: Clock;
   readonly dataDir: string;
   readonly files: KeeperDataFiles;
-  /** Rejects LOCK_BUSY when another keeper owns the database. */
+  /** Asks the database for its owner. Rejects with LOCK_BUSY if that is another keeper. */
   readonly confirm: () => Promise<void>;
-  /** Called once, when the data no longer belongs to this keeper. No callback is called afterwards. */
+  /** Called once, when the data no longer belongs to this keeper. After that, no callback is called. */
   readonly onLost: (error: BatonError) => void;
   /** Called after each periodic check that finds the data in place. */
   readonly onPresent: () => void;
@@ -47,7 +47,7 @@ export class KeeperOwnershipMonitor {
   #touchedMs = -Infinity;
   #cancel = () => {};
 
-  /** Call this as soon as the files are open, because the monitor watches the files that it finds now. */
+  /** Created as soon as the files are open, because the monitor watches the files that exist at this moment. */
   constructor(options: KeeperOwnershipMonitorOptions) {
     this.#options = options;
     this.#checkedMs = options.clock.now();
@@ -68,8 +68,7 @@ export class KeeperOwnershipMonitor {
   }
 
   /**
-   * Returns whether the data belonged to this keeper at most `freshMs` ago. This is cheap enough to call for every
-   * request.
+   * Returns true if the data belonged to this keeper at most `freshMs` ago. Fast enough to be called for every request.
    */
   ownsData(): boolean {
     const nowMs = this.#options.clock.now();
@@ -96,12 +95,12 @@ export class KeeperOwnershipMonitor {
     this.#options.onLost(error);
   }
 
-  /** Asks the database for its owner, with one request at a time, because a busy disk can delay the response. */
+  /** Asks the database for its owner. Sends one request at a time, because a busy disk can delay the response. */
   #confirm(): void {
     if (this.#confirming) return;
     this.#confirming = true;
     this.#options.confirm().catch((error) => {
-      // Commits report failures of the disk.
+      // Ignores failures of the disk, because commits report them.
       if (error instanceof BatonError && error.code === "LOCK_BUSY") this.#lose(error);
     }).finally(() => this.#confirming = false);
   }
@@ -114,7 +113,7 @@ export class KeeperOwnershipMonitor {
       try {
         files.touch(dataDir, name);
       } catch {
-        // on a read-only disk, no files are removed either
+        // On a read-only disk, no files are removed either.
       }
     }
   }
