@@ -107,8 +107,8 @@ function brokenOf(value: unknown): BrokenBarrierGeneration | null {
 }
 
 /**
- * The reaction to the loss of a member before the start: the generation breaks ("fail"), or waits for another participant
- * ("wait").
+ * The reaction to the loss of a member before the start: the generation breaks ("fail"), or waits for another
+ * participant ("wait").
  */
 export type BarrierMemberLossPolicy = "fail" | "wait";
 

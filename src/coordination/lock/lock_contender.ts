@@ -73,7 +73,7 @@ export interface GrantedLockContender {
    */
   readonly queueNode: string | null;
   /**
-   * For a grant in advance, the time from the grant to the start of the hold, in milliseconds; 0 for any other grant.
+   * The time from a grant in advance to the start of the hold, in milliseconds; 0 for any other grant.
    */
   readonly aheadMs: number;
   /** Number of the permit, from 0. */
@@ -465,7 +465,7 @@ export class LockQueueContender {
       if (!grants.isOldest) {
         this.#isBusy = true;
         this.#options.onQueued();
-        // After a reconnect, the order of the events does not show the order of the changes.
+        // The order of the events after a reconnect does not show the order of the changes.
         isCurrent = await this.#waits.waitFor(armed);
       }
       if (isCurrent && grants.isOldest) {

@@ -123,8 +123,8 @@ interface ReadNodes {
 }
 
 /**
- * After this many refused writes to an unchanged schedule and history, the history is no longer written, because it
- * must not stop the ticks.
+ * The number of refused writes to an unchanged schedule and history after which the history is no longer written,
+ * because it must not stop the ticks.
  */
 const refusalsMax = 8;
 /** The longest time for deleting old nodes at the end of a call, in milliseconds. */

@@ -113,7 +113,7 @@ export class KeeperOwnershipMonitor {
       try {
         files.touch(dataDir, name);
       } catch {
-        // On a read-only disk, no files are removed either.
+        // No files are removed on a read-only disk either.
       }
     }
   }
