@@ -8,10 +8,10 @@ import process from "node:process";
 import { commandLoaders, loadProductSettings, products } from "../commands/products.ts";
 import { exitCodeTable, signalExitCodeMeaning } from "../src/base/exit_codes.ts";
 import { groupCommandFamilies } from "../commands/program/help/command_families.ts";
-import { commandPage } from "../commands/program/help/command_page.ts";
+import { commandPage, optionGroupHeadings } from "../commands/program/help/command_page.ts";
 import { loadHelpTopics } from "../commands/program/help/help_topics.ts";
-import type { HelpEntry } from "../commands/help_page.ts";
-import { defaultValueText, flagWithPlaceholder } from "../commands/option_text.ts";
+import type { HelpBlock, HelpEntry } from "../commands/help_page.ts";
+import { defaultValueText, optionHelpEntry, settingHelpEntries } from "../commands/option_text.ts";
 import { lockCommandVariables, messageCommandVariables } from "../src/base/config/child_variables.ts";
 import { isPerSectionKey, type Setting, settingVariableName } from "../src/base/config/setting.ts";
 import { httpProxyVariables, ignoredTlsVariables } from "../src/base/config/http_settings.ts";
@@ -23,12 +23,12 @@ import { jsonPage, jsonSchemaFiles } from "./docs/json_page.ts";
 import { type ProofFigures, proofTables, replaceProofTables } from "./docs/proof_figures.ts";
 import {
   commandPagePath,
-  helpEntryTable,
+  helpEntryList,
   helpPageMarkdown,
   helpTopicPaths,
   markdownCode,
   markdownPage,
-  markdownTable,
+  type SharedOptions,
   withoutSharedOptions,
 } from "./docs/markdown.ts";
 
@@ -41,14 +41,16 @@ const folder = join(import.meta.dirname ?? ".", "../docs");
 const known = await loadProductSettings();
 const helpTopics = await loadHelpTopics(products, known);
 
+const isHeading = ({ kind }: HelpBlock) => kind === "heading";
+
 function exitCodesPage(): string {
-  const rows = Object.values(exitCodeTable).map(([number, meaning]) => [String(number), meaning]);
+  const entries = Object.values(exitCodeTable).map(([number, meaning]) => ({ term: String(number), meaning }));
   return markdownPage(
     "Exit codes",
     "baton passes on the exit code of the command. If there is none, it uses the codes below. A command may use " +
       "the same numbers: `--status-fd` and `--status-file` report which case it was. If a signal stops baton while " +
       "it waits, baton ends by that signal.",
-    markdownTable(["code", "meaning"], [...rows, ["128+n", signalExitCodeMeaning]]),
+    helpEntryList([...entries, { term: "128+n", meaning: signalExitCodeMeaning }]),
   );
 }
 
@@ -66,89 +68,150 @@ const settingsRules = [
   "- Variables with secrets are removed from the environment of commands, unless `--pass-auth` is given.",
 ];
 
-function settingsPage(): string {
-  const inFiles = Object.values<Setting<unknown>>(known.inFiles).flatMap((setting) => {
-    const { key } = setting;
-    if (key === undefined) return [];
+/** An option that at least this many commands have with one meaning is described once, on a page of its own. */
+const sharedFrom = 3;
+/** An option of another group than these is shared by two commands already. */
+const headingsOfCommands: readonly string[] = [optionGroupHeadings.main, optionGroupHeadings.waiting];
+
+const commandHelp = (await Promise.all(Object.values(commandLoaders).map((load) => load()))).map(commandPage);
+
+/** An option of one or more commands. */
+interface DescribedOption {
+  /** The heading of its group. */
+  readonly heading: string;
+  readonly entry: HelpEntry;
+  readonly commands: string[];
+}
+
+const optionKey = ({ term, meaning, standard }: HelpEntry) => JSON.stringify([term, meaning, standard]);
+
+function describedOptions(): ReadonlyMap<string, DescribedOption> {
+  const options = new Map<string, DescribedOption>();
+  for (const { name, blocks } of commandHelp) {
+    let heading = "";
+    for (const block of blocks) {
+      if (block.kind === "heading") heading = block.text;
+      for (const entry of block.kind === "entries" ? block.entries : []) {
+        const found = options.get(optionKey(entry)) ?? { heading, entry, commands: [] };
+        found.commands.push(name);
+        options.set(optionKey(entry), found);
+      }
+    }
+  }
+  return options;
+}
+
+const options = describedOptions();
+
+function isShared({ heading, commands }: DescribedOption): boolean {
+  return commands.length >= (headingsOfCommands.includes(heading) ? sharedFrom : 2);
+}
+
+const sharedHeadings = new Set([...options.values()].filter(isShared).map(({ heading }) => heading));
+const sharedOptions: SharedOptions = {
+  has(entry) {
+    const option = options.get(optionKey(entry));
+    return option !== undefined && isShared(option);
+  },
+  groups: [...sharedHeadings].map((heading) => ({
+    heading,
+    entries: [...options.values()].filter((one) => one.heading === heading && isShared(one)).map(({ entry }) => entry),
+  })),
+};
+
+function sharedOptionsPage(): string {
+  return markdownPage(
+    "Shared options",
+    "Several commands have these options, with one meaning. The page of a command names those that it has.",
+    sharedOptions.groups.flatMap(({ heading, entries }) => [`## ${heading}`, "", ...helpEntryList(entries), ""])
+      .slice(0, -1),
+  );
+}
+
+const connection = helpTopics["connection"]?.();
+const connectionOptions = new Set(
+  connection?.blocks.flatMap((block) => (block.kind === "entries" ? block.entries.map(optionKey) : [])),
+);
+
+/** Returns the path of the page that describes a setting; null if none does. */
+function describingPage(setting: Setting<unknown>): string | null {
+  const entry = optionHelpEntry(setting) ?? settingHelpEntries({ setting })[0];
+  if (entry === undefined) return null;
+  if (connectionOptions.has(optionKey(entry))) return "connection.md";
+  if (sharedOptions.has(entry)) return "shared_options.md";
+  const command = options.get(optionKey(entry))?.commands[0];
+  return command === undefined ? null : commandPagePath(command);
+}
+
+/** Returns a list of the keys that other pages describe, for each page, and of the keys that none does. */
+function settingsKeys(): string[] {
+  const keys = new Map<string, string[]>();
+  const only: HelpEntry[] = [];
+  for (const setting of Object.values<Setting<unknown>>(known.inFiles)) {
+    const { key, flag } = setting;
+    if (key === undefined) continue;
     // What the name of the variable does not say.
     const wanted = `BATON_${key.replaceAll(".", "_").toUpperCase()}`;
     const other = isPerSectionKey(key) || settingVariableName(key) === wanted ? "" : ` (${settingVariableName(key)})`;
-    return [[
-      markdownCode(key),
-      markdownCode(flagWithPlaceholder(setting)),
-      setting.help + other,
-      defaultValueText(setting),
-    ]];
-  });
-  const rows = (variables: Readonly<Record<string, string>>) =>
-    Object.entries(variables).map(([name, meaning]) => [markdownCode(name), meaning]);
+    const page = describingPage(setting);
+    if (page === null) {
+      only.push({ term: key, meaning: setting.help + other, standard: defaultValueText(setting) });
+      continue;
+    }
+    const long = flag?.split(", ").at(-1);
+    const items = keys.get(page) ?? [];
+    items.push(`- ${markdownCode(key)}${long === undefined ? "" : `: ${markdownCode(long)}`}${other}`);
+    keys.set(page, items);
+  }
+  return [
+    ...[...keys].flatMap(([page, items]) => [
+      `Described in [${page.replace(/^.*\/|\.md$/g, "").replaceAll(/[-_]/g, " ")}](${page}):`,
+      "",
+      ...items,
+      "",
+    ]),
+    "Keys without an option:",
+    "",
+    ...helpEntryList(only),
+    "",
+  ];
+}
+
+function settingsPage(): string {
+  const variables = (rows: Readonly<Record<string, string>>) =>
+    helpEntryList(Object.entries(rows).map(([term, meaning]) => ({ term, meaning })));
   return markdownPage("Settings", settingsLead, [
     ...settingsRules,
     "",
-    ...markdownTable(["file key", "flag", "meaning", "default"], inFiles),
+    "## Keys",
     "",
+    "A key has the meaning and the default of its option. `baton help config` prints all of them.",
+    "",
+    ...settingsKeys(),
     "## Other variables that baton reads",
     "",
-    ...markdownTable(["variable", "meaning"], [
-      ...rows(stateFolderVariables),
-      ...rows(colorVariables),
-      ...rows(httpProxyVariables),
-    ]),
+    ...variables(stateFolderVariables),
+    ...variables(colorVariables),
+    ...variables(httpProxyVariables),
     "",
     "`baton version --verbose` prints all paths in use. Requests to this machine use no proxy. " +
     `${ignoredTlsVariables.map((name) => `\`${name}\``).join(", ")} have no effect.`,
     "",
     "## Variables of commands",
     "",
-    ...markdownTable(["variable", "meaning"], rows(lockCommandVariables)),
+    ...variables(lockCommandVariables),
     "",
-    "Commands that process a message have these, too:",
+    "Commands that process a message also have:",
     "",
-    ...markdownTable(["variable", "meaning"], rows(messageCommandVariables)),
+    ...variables(messageCommandVariables),
   ]);
-}
-
-/** An option that at least this many commands have with one meaning is described once, on a page of its own. */
-const sharedFrom = 3;
-
-const commandHelp = (await Promise.all(Object.values(commandLoaders).map((load) => load()))).map(commandPage);
-
-/** The options of all commands by term, meaning and default, with the heading of their group and their number. */
-const options = new Map<string, { readonly heading: string; readonly entry: HelpEntry; count: number }>();
-const optionKey = ({ term, meaning, standard }: HelpEntry) => JSON.stringify([term, meaning, standard]);
-for (const { blocks } of commandHelp) {
-  let heading = "";
-  for (const block of blocks) {
-    if (block.kind === "heading") heading = block.text;
-    for (const entry of block.kind === "entries" ? block.entries : []) {
-      const found = options.get(optionKey(entry)) ?? { heading, entry, count: 0 };
-      found.count++;
-      options.set(optionKey(entry), found);
-    }
-  }
-}
-const isShared = (entry: HelpEntry) => (options.get(optionKey(entry))?.count ?? 0) >= sharedFrom;
-
-function sharedOptionsPage(): string {
-  const shared = [...options.values()].filter(({ count }) => count >= sharedFrom);
-  const headings = [...new Set(shared.map(({ heading }) => heading))];
-  return markdownPage(
-    "Shared options",
-    "Several commands have these options, with one meaning. The page of a command names those that it has.",
-    headings.flatMap((heading) => [
-      `## ${heading}`,
-      "",
-      ...helpEntryTable("option", shared.filter((one) => one.heading === heading).map(({ entry }) => entry)),
-      "",
-    ]).slice(0, -1),
-  );
 }
 
 /** Returns the page of each command, by its path below docs. */
 function commandPages(): Record<string, string> {
   return Object.fromEntries(commandHelp.map((page) => {
     const path = commandPagePath(page.name);
-    return [path, helpPageMarkdown(withoutSharedOptions(page, isShared), path)];
+    return [path, helpPageMarkdown(withoutSharedOptions(page, sharedOptions), path)];
   }));
 }
 
@@ -156,10 +219,10 @@ async function commandsPage(): Promise<string> {
   const families = await Promise.all(
     (await groupCommandFamilies(products, Object.keys(commandLoaders))).map(async ({ heading, names }) => {
       const commands = await Promise.all(names.map((name) => commandLoaders[name]?.()));
-      const rows = commands.flatMap((one) =>
-        one === undefined ? [] : [[`[${one.name}](${commandPagePath(one.name)})`, one.summary]]
+      const items = commands.flatMap((one) =>
+        one === undefined ? [] : [`- [${one.name}](${commandPagePath(one.name)}): ${one.summary}`]
       );
-      return [`## ${heading}`, "", ...markdownTable(["command", "what it does"], rows), ""];
+      return [`## ${heading}`, "", ...items, ""];
     }),
   );
   const paths = new Map(Object.entries(helpTopicPaths).map(([topic, path]) => [path, topic]));
@@ -174,12 +237,12 @@ async function commandsPage(): Promise<string> {
 }
 
 function proofPage(): string {
-  const figures = JSON.parse(readFileSync(join(folder, "proof_figures.json"), "utf8")) as ProofFigures;
-  return replaceProofTables(readFileSync(join(folder, "proof.md"), "utf8"), proofTables(figures));
+  const figures = JSON.parse(readFileSync(join(folder, "development/proof_figures.json"), "utf8")) as ProofFigures;
+  return replaceProofTables(readFileSync(join(folder, "development/proof.md"), "utf8"), proofTables(figures));
 }
 
 const pages: Record<string, string> = {
-  "proof.md": proofPage(),
+  "development/proof.md": proofPage(),
   "exit_codes.md": exitCodesPage(),
   "settings.md": settingsPage(),
   "shared_options.md": sharedOptionsPage(),
@@ -192,10 +255,9 @@ const pages: Record<string, string> = {
       const path = helpTopicPaths[topic] ?? "";
       const found = helpTopics[topic]?.();
       if (found === undefined) return [];
-      // The durations of `baton lock` are on its page and on the page of shared options.
-      const isElsewhere = (entry: HelpEntry) => options.has(optionKey(entry));
-      const page = topic === "times" ? withoutSharedOptions(found, isElsewhere) : found;
-      return [[path, helpPageMarkdown(page, path)]];
+      // The durations of `baton lock` are on its page, and on the pages of settings and of the connection.
+      const blocks = found.blocks.slice(0, topic === "times" ? found.blocks.findIndex(isHeading) : undefined);
+      return [[path, helpPageMarkdown({ ...found, blocks }, path)]];
     }),
   ),
   "json.md": markdownPage(
@@ -206,7 +268,7 @@ const pages: Record<string, string> = {
       "milliseconds. Texts for people (`what`, `message`) may change. Exit codes are the same with and without " +
       "`--json`; a failure (64 and up) prints a sentence on stderr, and mostly no object. Each object has a JSON " +
       "Schema.",
-    jsonPage(markdownTable),
+    jsonPage(),
   ),
   ...jsonSchemaFiles(),
 };

@@ -6,7 +6,7 @@ import process from "node:process";
 import { type AttackFigures, type MutantFigures, type ProofFigures, sumSeedsFigures } from "./docs/proof_figures.ts";
 
 const root = join(import.meta.dirname, "..");
-const file = join(root, "docs/proof_figures.json");
+const file = join(root, "docs/development/proof_figures.json");
 
 /** The campaigns by name, in the order of the page, with their arguments for scripts/fault. */
 const campaigns: Readonly<Record<string, string>> = {

@@ -21,12 +21,9 @@ export function jsonSchemaFiles(): Record<string, string> {
   );
 }
 
-export function jsonPage(table: (head: string[], rows: string[][]) => string[]): string[] {
+export function jsonPage(): string[] {
   return [
-    ...table(
-      ["command", "fields"],
-      allJsonShapes.map((shape) => [`\`${shape.from}\``, `[schema](${schemaPath(shape)})`]),
-    ),
+    ...allJsonShapes.map((shape) => `- \`${shape.from}\`: [schema](${schemaPath(shape)})`),
     "",
     "For example, `baton who nightly --json` (in one line):",
     "",

@@ -1,6 +1,6 @@
 /** The reference pages of docs/ as Markdown. */
 import { posix } from "node:path";
-import type { HelpBlock, HelpEntry, HelpPage } from "../../commands/help_page.ts";
+import { type HelpBlock, type HelpEntry, helpEntryText, type HelpPage } from "../../commands/help_page.ts";
 
 /** The paths of the pages of `baton help` topics, below docs. */
 export const helpTopicPaths: Readonly<Record<string, string>> = {
@@ -20,7 +20,7 @@ export function markdownPage(title: string, lead: string, body: readonly string[
   return [
     `# ${title}`,
     "",
-    "<!-- Written by scripts/gen_docs.ts: change the table in the code. -->",
+    "<!-- Written by scripts/gen_docs.ts -->",
     "",
     lead,
     "",
@@ -55,53 +55,62 @@ function blockLines(block: HelpBlock, path: string): string[] {
     case "text":
       return [linked(block.text, path)];
     case "entries":
-      return helpEntryTable("option", block.entries);
+      return helpEntryList(block.entries);
     case "examples":
       return ["```sh", ...block.examples.flatMap(([line, does]) => [`# ${does}`, line]), "```"];
   }
 }
 
-/**
- * Returns the page without the options that are described on the page of shared options, but with a sentence that names
- * them. `isShared` says which these are.
- */
-export function withoutSharedOptions(page: HelpPage, isShared: (entry: HelpEntry) => boolean): HelpPage {
+/** Options that are described on the page of shared options, under headings. */
+export interface SharedOptions {
+  has(entry: HelpEntry): boolean;
+  /** The entries of each heading. */
+  readonly groups: readonly { readonly heading: string; readonly entries: readonly HelpEntry[] }[];
+}
+
+/** Returns the page without the shared options, but with a sentence that names them. */
+export function withoutSharedOptions(page: HelpPage, options: SharedOptions): HelpPage {
   const kept: HelpBlock[] = [];
   const shared: HelpEntry[] = [];
   for (const block of page.blocks) {
     const heading = kept.at(-1);
     if (block.kind === "text" && block.text.endsWith(": see baton help connection.")) continue;
-    if (block.kind === "examples" && heading?.kind === "heading") kept.splice(-1, 0, sharedOptions(shared));
+    if (block.kind === "examples" && heading?.kind === "heading") {
+      kept.splice(-1, 0, sharedOptionsText(shared, options));
+    }
     if (block.kind !== "entries") {
       kept.push(block);
       continue;
     }
-    const own = block.entries.filter((entry) => !isShared(entry));
-    shared.push(...block.entries.filter(isShared));
+    const own = block.entries.filter((entry) => !options.has(entry));
+    shared.push(...block.entries.filter((entry) => options.has(entry)));
     if (own.length > 0) kept.push({ kind: "entries", entries: own });
     else if (heading?.kind === "heading") kept.pop();
   }
   return { ...page, blocks: kept };
 }
 
-/** Options that every command has need no mention of their own. */
-const general = ["--config", "--quiet", "--verbose", "--help"];
+/** A group with at least this many options is named instead of its options, if the command has all of them. */
+const namedGroupFrom = 3;
 
-function sharedOptions(entries: readonly HelpEntry[]): HelpBlock {
-  const flags = entries.map(({ term }) => term.replace(/ <.*$/, "").split(", ").at(-1) ?? "");
-  const named = flags.filter((flag) => !general.includes(flag) && flag !== "--servers").map((flag) => `\`${flag}\``);
-  const more = flags.includes("--servers") ? ["`--servers` and the [connection](../connection.md)"] : [];
-  return {
-    kind: "text",
-    text: `Also [shared options](../shared_options.md): ${[...named, ...more, "general ones"].join(", ")}.`,
-  };
+function sharedOptionsText(entries: readonly HelpEntry[], { groups }: SharedOptions): HelpBlock {
+  const flagOf = ({ term }: HelpEntry) => term.replace(/ <.*$/, "").split(", ").at(-1) ?? "";
+  const flags = new Set(entries.map(flagOf));
+  const links: string[] = [];
+  for (const { heading, entries } of groups) {
+    const inGroup = entries.map(flagOf);
+    if (inGroup.length < namedGroupFrom || !inGroup.every((flag) => flags.has(flag))) continue;
+    links.push(`[${heading.toLowerCase()}](../shared_options.md#${heading.toLowerCase().replaceAll(" ", "-")})`);
+    for (const flag of inGroup) flags.delete(flag);
+  }
+  if (flags.delete("--servers")) links.push("the [connection](../connection.md)");
+  const named = [...flags].map((flag) => `\`${flag}\``);
+  return { kind: "text", text: `Also [shared options](../shared_options.md): ${[...named, ...links].join(", ")}.` };
 }
 
-export function helpEntryTable(term: string, entries: readonly HelpEntry[]): string[] {
-  return markdownTable(
-    [term, "meaning", "default"],
-    entries.map((entry) => [markdownCode(entry.term), entry.meaning, entry.standard ?? ""]),
-  );
+/** Returns a list item for each entry. */
+export function helpEntryList(entries: readonly HelpEntry[]): string[] {
+  return entries.map((entry) => `- ${markdownCode(entry.term)}: ${helpEntryText({ ...entry, variable: null })}`);
 }
 
 /** Turns `see baton help TOPIC` into a link to that page. */

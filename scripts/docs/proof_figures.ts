@@ -1,4 +1,4 @@
-/** The results of the last attacks, from docs/proof_figures.json, and their tables in docs/proof.md. */
+/** The results of the last attacks, from proof_figures.json in docs/development, and their tables in proof.md there. */
 import { markdownTable } from "./markdown.ts";
 
 export interface AttackFigures {

@@ -42,7 +42,7 @@ export function effectsOf(counts: ReadonlyMap<string, number>): Record<string, n
   return { ...Object.fromEntries(faultKinds.map((kind) => [kind, 0])), ...Object.fromEntries(found) };
 }
 
-/** The figures of a report on the source of `commit`, for docs/proof.md. */
+/** The figures of a report on the source of `commit`, for docs/development/proof.md. */
 export function summaryOf(
   { world, from, seeds, simulatedMs, realMs, counts, failures }: SeedsReport,
   { commit, date }: { readonly commit: string; readonly date: string },

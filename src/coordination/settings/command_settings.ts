@@ -75,8 +75,7 @@ export const keeperSettings = {
     unset: "never",
   }),
   keeperMetricsListen: keeper("metrics_listen", textType("host:port|unix:PATH"), {
-    help:
-      "serve /healthz and /metrics (Prometheus) over HTTP on this address; :PORT is reachable from this machine only",
+    help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",
     unset: "not served",
   }),
 } satisfies SettingTable;

@@ -165,7 +165,7 @@ export const pubsubServiceSettings = putSettingsIntoGroup("limits", {
   pubsubMetricsListen: pubsub("metrics_listen", textType("host:port|unix:PATH"), {
     group: "output",
     help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",
-    unset: "nothing is served",
+    unset: "not served",
   }),
   pubsubInsecure: pubsub("insecure", toggleType(), { group: "security", help: insecureFlagHelp, default: false }),
   pubsubMaxConnections: pubsub("max_connections", integerType("count", { min: 1, max: 1_000_000 }), {

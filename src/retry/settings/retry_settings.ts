@@ -178,8 +178,8 @@ export const retryProcessorSettings = putSettingsIntoGroup("processing", {
     default: 10_000,
   }),
   retryMetricsListen: retry("metrics_listen", textType("host:port|unix:PATH"), {
-    help: "serve /healthz and /metrics (Prometheus) at this address by HTTP; :PORT means this machine only",
-    unset: "nothing is served",
+    help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",
+    unset: "not served",
   }),
   retryInsecure: retry("insecure", toggleType(), { group: "security", help: insecureFlagHelp, default: false }),
   retryKeepDone: flagSetting("--keep-done", durationType(), {

@@ -1,4 +1,4 @@
-/** The commands and files that docs/proof.md names exist, so that a reader can run them. */
+/** The commands and files that docs/development/proof.md names exist, so that a reader can run them. */
 import { describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import {
 } from "../../../../scripts/docs/proof_figures.ts";
 
 const root = join(import.meta.dirname, "../../../..");
-const page = readFileSync(join(root, "docs/proof.md"), "utf8");
+const page = readFileSync(join(root, "docs/development/proof.md"), "utf8");
 const quoted = [...page.matchAll(/`([^`\n]+)`/g)].map(([, text = ""]) => text);
 const commands = quoted.filter((text) => /^(sh|bun) /.test(text));
 const isThere = (path: string) => existsSync(join(root, path));
@@ -84,7 +84,7 @@ describe("the track record", () => {
 });
 
 describe("the figures", () => {
-  const figures = JSON.parse(read("docs/proof_figures.json")) as ProofFigures;
+  const figures = JSON.parse(read("docs/development/proof_figures.json")) as ProofFigures;
   const { attacks, mutants } = figures;
 
   test("are of simulations, campaigns and mutants, without a violation", () => {

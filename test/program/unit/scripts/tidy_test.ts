@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
 import {
   checkBreaks,
   checkCycles,
@@ -391,8 +392,10 @@ describe("pages", () => {
     expect(checkWordBudgets(many).map(({ path }) => path)).toEqual(["docs"]);
     expect(checkWordBudgets([page("docs/adr/0001-a.md", 50_000)])).toEqual([]);
   });
-  test("words are what has a letter or a digit", () => {
-    expect(countWords("| `a` | – | 3 |\n<!-- not this -->\nb-c ### d")).toBe(4);
+  test("words are counted as by wc -w", () => {
+    const page = "| `a` | – | 3 |\n<!-- and this -->\n\nb-c ### d\n";
+    expect([countWords(page), countWords("")]).toEqual([14, 0]);
+    expect(spawnSync("wc", ["-w"], { input: page, encoding: "utf8" }).stdout.trim()).toBe("14");
   });
   catches(checkPhrases, "a phrase of translated English", "docs/guides/a.md", {
     bad: "The file is left out.",
