@@ -197,16 +197,34 @@ class Round {
   /** Two at once, the second of them killed in the middle; what it was not told counts nothing. */
   async #submit(): Promise<number> {
     const half = Math.ceil(this.#plan.messages / 2);
-    const first = this.#baton(["submit", "--lines", "--json"], lines(0, half));
-    const second = this.#baton(["submit", "--lines", "--json"], lines(half, this.#plan.messages - half));
-    setTimeout(() => second.kill("SIGKILL"), 200 + this.#random() * 1000);
-    let told = 0;
-    for (const child of [first, second]) {
-      child.stderr?.resume();
-      child.stdout?.on("data", (chunk: Buffer) => told += (JSON.parse(chunk.toString()) as { stored: number }).stored);
+    const killed = this.#submitJson(half, this.#plan.messages - half, (child) => {
+      setTimeout(() => child.kill("SIGKILL"), 200 + this.#random() * 1000);
+    });
+    const [first, second] = await Promise.all([this.#submitWhenThereIsRoom(half), killed]);
+    return first + second.stored;
+  }
+
+  /** Submits lines from the first on, and what a full disk refused once more. Returns how many are stored. */
+  async #submitWhenThereIsRoom(count: number): Promise<number> {
+    const deadlineMs = performance.now() + 60_000;
+    for (let stored = 0;;) {
+      const result = await this.#submitJson(stored, count - stored, () => {});
+      stored += result.stored;
+      if (result.exitCode !== storeFull || performance.now() > deadlineMs) return stored;
+      await sleep(systemClock(), 500);
     }
-    await Promise.all([ended(first), ended(second)]);
-    return told;
+  }
+
+  /** Submits lines. Returns how many it says are stored: none if it ends before it can say so. */
+  async #submitJson(from: number, count: number, began: (child: ChildProcess) => void) {
+    const child = this.#baton(["submit", "--lines", "--json"], lines(from, count));
+    began(child);
+    let said = "";
+    child.stderr?.resume();
+    child.stdout?.on("data", (chunk: Buffer) => said += chunk.toString());
+    await ended(child);
+    const stored = said === "" ? 0 : (JSON.parse(said) as { stored: number }).stored;
+    return { stored, exitCode: child.exitCode };
   }
 
   /** As many of its lines as it says are stored; the disk may be full. */
