@@ -82,6 +82,11 @@ export async function runRetryRound(plan: RetryPlan): Promise<RetryResult> {
   }
 }
 
+/** Returns how many lines are stored, as `submit` says on stderr; 0 if it says nothing of it. */
+function storedLines(said: string): number {
+  return Number(/(\d+) (?:lines?|messages?) (?:is|are) stored/.exec(said)?.[1] ?? 0);
+}
+
 class Round {
   stored = 0;
   tries = 0;
@@ -219,11 +224,12 @@ class Round {
   async #submitJson(from: number, count: number, began: (child: ChildProcess) => void) {
     const child = this.#baton(["submit", "--lines", "--json"], lines(from, count));
     began(child);
+    let result = "";
     let said = "";
-    child.stderr?.resume();
-    child.stdout?.on("data", (chunk: Buffer) => said += chunk.toString());
+    child.stderr?.on("data", (chunk: Buffer) => said += chunk.toString());
+    child.stdout?.on("data", (chunk: Buffer) => result += chunk.toString());
     await ended(child);
-    const stored = said === "" ? 0 : (JSON.parse(said) as { stored: number }).stored;
+    const stored = result === "" ? storedLines(said) : (JSON.parse(result) as { stored: number }).stored;
     return { stored, exitCode: child.exitCode };
   }
 
@@ -233,7 +239,7 @@ class Round {
     let said = "";
     child.stderr?.on("data", (chunk: Buffer) => said += chunk.toString());
     await ended(child);
-    const stored = Number(/(\d+) (?:lines?|messages?) (?:is|are) stored/.exec(said)?.[1] ?? 0);
+    const stored = storedLines(said);
     const isRight = child.exitCode === 0 ? stored === count : child.exitCode === storeFull && stored < count;
     if (!isRight) this.#problems.push(`submit ended with ${child.exitCode}, ${stored} of ${count} stored: ${said}`);
     return stored;
