@@ -15,8 +15,6 @@ export interface SharedStoreFormat {
   /** A random ID that differs for every store. A copy of the tables keeps the ID. */
   readonly storeId: string;
   readonly format: number;
-  /** Programs with a smaller format number must not write. */
-  readonly writesFrom: number;
 }
 
 /** The key ("baton" as bytes) of the advisory lock that lets only one migration of a database run at a time. */
@@ -51,7 +49,7 @@ export async function migrateDatabase(
     if (schema?.["missing"] === true) await run("CREATE SCHEMA SCHEMA");
     await run(
       "CREATE TABLE IF NOT EXISTS SCHEMA.store (one bool PRIMARY KEY DEFAULT true CHECK (one), id uuid NOT NULL, " +
-        "format int NOT NULL, writes_from int NOT NULL, system_id text)",
+        "format int NOT NULL, system_id text)",
     );
     const [before] = await run("SELECT format FROM SCHEMA.store");
     if (Number(before?.["format"] ?? 0) > sharedStoreFormatNumber) {
@@ -59,18 +57,14 @@ export async function migrateDatabase(
     }
     for (const table of tables) await run(table);
     const [after] = await run(
-      "INSERT INTO SCHEMA.store (id, format, writes_from, system_id) VALUES ($1::uuid, $2, $2, $3::text) " +
-        "ON CONFLICT (one) DO UPDATE SET format = excluded.format, writes_from = excluded.writes_from, " +
-        "system_id = COALESCE(store.system_id, excluded.system_id) RETURNING id, format, writes_from",
+      "INSERT INTO SCHEMA.store (id, format, system_id) VALUES ($1::uuid, $2, $3::text) " +
+        "ON CONFLICT (one) DO UPDATE SET format = excluded.format, " +
+        "system_id = COALESCE(store.system_id, excluded.system_id) RETURNING id",
       [randomUUID(), sharedStoreFormatNumber, systemId],
       1,
     );
     await run("COMMIT");
-    return {
-      storeId: String(after?.["id"]),
-      format: sharedStoreFormatNumber,
-      writesFrom: Number(after?.["writes_from"]),
-    };
+    return { storeId: String(after?.["id"]), format: sharedStoreFormatNumber };
   } finally {
     connection.close();
   }
@@ -101,7 +95,7 @@ export async function requireSharedStore(
   address: DatabaseAddress,
   tables: readonly string[] = [],
 ): Promise<SharedStoreFormat> {
-  const text = insertSchemaName("SELECT id, format, writes_from, system_id FROM SCHEMA.store", address.schema);
+  const text = insertSchemaName("SELECT id, format, system_id FROM SCHEMA.store", address.schema);
   let row: Awaited<ReturnType<PrimaryConnection["run"]>>[number] | undefined;
   try {
     [row] = await connection.run({ name: "store_format", text }, []);
@@ -110,8 +104,7 @@ export async function requireSharedStore(
   }
   if (row === undefined) throw noTables(address, null);
   const format = Number(row["format"]);
-  const writesFrom = Number(row["writes_from"]);
-  if (writesFrom > sharedStoreFormatNumber) throw newerFormat(address, format);
+  if (format > sharedStoreFormatNumber) throw newerFormat(address, format);
   if (format < sharedStoreFormatNumber) {
     throw configError(
       `The tables of the database ${
@@ -126,7 +119,7 @@ export async function requireSharedStore(
     throw otherCluster(address, String(madeIn), systemId);
   }
   await requireTables(connection, address, tables);
-  return { storeId: String(row["id"]), format, writesFrom };
+  return { storeId: String(row["id"]), format };
 }
 
 /**
@@ -176,10 +169,10 @@ function noTables(address: DatabaseAddress, cause: unknown, missing: readonly st
 }
 
 function newerFormat(address: DatabaseAddress, format: number): StatementError {
-  const message =
-    `The tables of the database ${describeDatabase(address)} have format ${format}, and this baton knows ` +
-    `${sharedStoreFormatNumber}: use the newer baton that made them`;
-  return configError(message);
+  return configError(
+    `The tables of the database ${describeDatabase(address)} were written by a newer version (format ${format}); ` +
+      `this version of baton reads format ${sharedStoreFormatNumber}: use the newer version`,
+  );
 }
 
 function configError(message: string, cause: unknown = null): StatementError {

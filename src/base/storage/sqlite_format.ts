@@ -28,11 +28,13 @@ export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat):
     throw new BatonError("CONFIG", `${path} is another program's database, not a ${what}`);
   }
   if (format === wanted.format) return checkSqliteSchema(database, wanted.schema);
-  const age = format > wanted.format ? "a newer version" : "a version before the first release";
+  const isNewer = format > wanted.format;
+  const age = isNewer ? "a newer version" : "a version before the first release";
+  const remedy = isNewer ? "use the newer version" : "start with a new folder";
   throw new BatonError(
     "CONFIG",
     `The ${what} in ${folder} was written by ${age} (format ${format}); ` +
-      `this version of baton reads format ${wanted.format}`,
+      `this version of baton reads format ${wanted.format}: ${remedy}`,
   );
 }
 

@@ -3,7 +3,7 @@ import { BatonError } from "../../base/errors.ts";
 import { isUnixTimeMs } from "../../base/support/instant.ts";
 import { demandJsonFields } from "../../base/support/json_fields.ts";
 import { appendLeaderGrant, fillInLeaderTokens, type Grant, type StoredLeaderGrant } from "./election_history.ts";
-import { formatLockState, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
+import { formatLockState, lockLayout, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
 
 /** Maximum length of a leader's value, in bytes of UTF-8. */
 export const leaderValueBytesMax = 1024;
@@ -53,7 +53,7 @@ function parseHistory(data: Uint8Array, path: string): StoredLeaderGrant[] {
   if (data.length === 0) return [];
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not an election of this version of baton: ${what}`, { cause });
-  const { history } = demandJsonFields(data, refuse);
+  const { history } = demandJsonFields(data, refuse, lockLayout);
   if (!Array.isArray(history)) throw refuse("its data has no history");
   return history.map((one: unknown) => {
     const entry = entryOf(one);

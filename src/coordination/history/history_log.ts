@@ -5,7 +5,8 @@
  */
 import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
+import { BatonError } from "../../base/errors.ts";
+import { describeNewerLayout, encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { coordinationFolderPath, encodeLockName } from "../nodes/node_paths.ts";
 import { createContainerRequest } from "../nodes/create_nodes.ts";
@@ -78,10 +79,16 @@ export const emptyHistoryNode: HistoryNodeContent = {
   maxAgeMs: defaultHistoryLimits.maxAgeMs,
 };
 
+/** Throws CONFIG for a history in a newer layout, which this version would change into its own. */
 export async function readHistoryNode(zk: Pick<ZooKeeper, "getData">, path: string): Promise<HistoryNodeContent> {
   const found = await nullIfNoNode(zk.getData(path));
   if (found === null) return emptyHistoryNode;
-  const { next, records, counters, maxAgeMs } = parseJsonFields(found.data);
+  const fields = parseJsonFields(found.data);
+  const newer = describeNewerLayout(fields, layout);
+  if (newer !== null) {
+    throw new BatonError("CONFIG", `"${path}" is not a history of this version of baton: ${newer}`);
+  }
+  const { next, records, counters, maxAgeMs } = fields;
   return {
     version: found.stat.version,
     next: typeof next === "number" && Number.isSafeInteger(next) && next >= 0 ? next : 0,

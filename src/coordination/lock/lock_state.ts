@@ -14,14 +14,14 @@ interface LockState {
 }
 
 /** Version of the layout of a lock's nodes. baton rejects locks with another version. */
-const layout = 1;
+export const lockLayout = 1;
 export const lockLimitMax = 1_000_000;
 
 const initialLockState: LockState = { limit: null };
 
 /** Formats the data of a lock's node. The state may have additional fields. */
 export function formatLockState<S extends LockState>(state: S): Uint8Array {
-  return encodeJson({ layout, ...state });
+  return encodeJson({ layout: lockLayout, ...state });
 }
 
 /**
@@ -32,7 +32,7 @@ export function parseLockState(data: Uint8Array, path: string): LockState {
   if (data.length === 0) return initialLockState;
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not a lock of this version of baton: ${what}`, { cause });
-  const { limit = null } = demandJsonFields(data, refuse, layout);
+  const { limit = null } = demandJsonFields(data, refuse, lockLayout);
   if (limit === null) return initialLockState;
   if (!isLockLimit(limit)) throw refuse(`its limit is ${JSON.stringify(limit)}`);
   return { limit };

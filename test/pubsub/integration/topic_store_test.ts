@@ -310,7 +310,7 @@ describe("a data directory", () => {
       code: "CONFIG",
       message: `The topic store in ${
         join(root, "a")
-      } was written by a newer version (format 99); this version of baton reads format 4`,
+      } was written by a newer version (format 99); this version of baton reads format 4: use the newer version`,
     });
   });
 

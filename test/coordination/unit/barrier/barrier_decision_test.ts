@@ -115,5 +115,7 @@ test("a barrier's names and state are read as they were written", () => {
   const broken = { generation: 3, lost: ["root@db1:1"], why: "it went" };
   const state = { ...started, round: asking.round, broken };
   expect(parseBarrierState(formatBarrierState(state), "/b")).toEqual(state);
-  expect(() => parseBarrierState(new TextEncoder().encode('{"layout":2}'), "/b")).toThrow("its layout is 2");
+  expect(() => parseBarrierState(new TextEncoder().encode('{"layout":2}'), "/b")).toThrow(
+    "a newer version wrote it (layout 2)",
+  );
 });

@@ -130,7 +130,7 @@ export function runSimStatement(name: string, call: StatementCall): readonly Pos
 }
 
 const statements: Readonly<Record<string, Statement>> = {
-  store_format: () => [{ id: "simulated", format: sharedStoreFormatNumber, writes_from: 1, system_id: "1" }],
+  store_format: () => [{ id: "simulated", format: sharedStoreFormatNumber, system_id: "1" }],
   store_tables: () => [],
   check_system: () => [{ system: "1" }],
   check_settings: () => [],
