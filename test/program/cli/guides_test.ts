@@ -327,6 +327,7 @@ test("alerts.md: what is shown is there; a processor that is down is reported", 
   }));
 
 test("troubleshooting.md", () => runGuide("troubleshooting"));
+test("upgrade.md", () => runGuide("upgrade"));
 test("coming_from.md", () => runGuide("coming_from"));
 
 describeWithPeer("pgbouncer", "migrations, in locks.md", () => {

@@ -1,7 +1,7 @@
 /** What every message store does, in a folder and in PostgreSQL: one suite for the engine over both kinds of rows. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomUUID } from "node:crypto";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,15 +16,13 @@ import { verifyRetryStore } from "../../../src/retry/queue/sqlite/verify_retry_s
 import { eventually } from "../../support/eventually.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
+import { copyReleaseFiles, readReleaseFile } from "../../support/release_fixture.ts";
 import { rigFailure, rigMessage, rigRules, rigSuccess } from "../../support/retry_rig.ts";
 
 /** The message of a rejection. */
 function failureOf(work: Promise<unknown>): Promise<string> {
   return work.then(() => "no failure", (error) => (error as Error).message);
 }
-
-/** Stores that release 0.1.0 has written. */
-const fixtures = join(import.meta.dirname, "../../fixtures/retry_stores");
 
 interface OpenOptions {
   /** A store that is opened twice has a name; others get one of their own. */
@@ -57,8 +55,7 @@ function folderPlace(): StorePlace {
     open: (rules, { name = randomUUID(), hooks = {} } = {}) =>
       RetryStore.open(folder = join(above, name), { rules, hooks }),
     openOld(rules) {
-      mkdirSync(folder = join(above, randomUUID()));
-      copyFileSync(join(fixtures, "messages.sqlite"), path());
+      copyReleaseFiles("retry", folder = join(above, randomUUID()));
       return RetryStore.open(folder, { rules, mustExist: true });
     },
     damage(seq) {
@@ -87,7 +84,7 @@ function databasePlace(): StorePlace {
       PostgresRetryStore.open({ ...options, address: address(), name: last = name, rules, hooks, migrates: true }),
     async openOld(rules) {
       await server.sql("CREATE DATABASE old");
-      await server.sql(readFileSync(join(fixtures, "database.sql"), "utf8"), "old");
+      await server.sql(readReleaseFile("database.sql"), "old");
       return await PostgresRetryStore.open({
         ...{ ...options, address: address("old"), name: "orders", rules, mustExist: true, wasMoved: true },
       });
