@@ -29,16 +29,14 @@ export function demandJsonFields(
   }
   const fields = isJsonObject(value) ? value : {};
   if (layout === undefined || fields["layout"] === layout) return fields;
-  if (!("layout" in fields)) throw refuse("its data has no layout number");
-  const newer = describeNewerLayout(fields, layout);
-  if (newer !== null) throw refuse(newer);
-  throw refuse(`its layout is ${JSON.stringify(fields["layout"])}, expected ${layout}`);
+  throw refuse(describeOtherLayout(fields, layout));
 }
 
-/** Returns what to tell users if a newer version of baton has written a node; otherwise null. */
-export function describeNewerLayout({ layout: found }: JsonFields, layout: number): string | null {
-  if (typeof found !== "number" || found <= layout) return null;
-  return `a newer version wrote it (layout ${found}); this version reads layout ${layout}: use the newer version`;
+/** Returns what to tell users of a node that this version cannot read. */
+export function describeOtherLayout({ layout: found = null }: JsonFields, layout: number): string {
+  return Number(found) > layout
+    ? `a newer version wrote it (layout ${found}); this one reads ${layout}: use the newer version`
+    : `its layout is ${found}, expected ${layout}`;
 }
 
 export const encodeJson = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));

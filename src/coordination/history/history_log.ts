@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { describeNewerLayout, encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
+import { describeOtherLayout, encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { coordinationFolderPath, encodeLockName } from "../nodes/node_paths.ts";
 import { createContainerRequest } from "../nodes/create_nodes.ts";
@@ -84,9 +84,9 @@ export async function readHistoryNode(zk: Pick<ZooKeeper, "getData">, path: stri
   const found = await nullIfNoNode(zk.getData(path));
   if (found === null) return emptyHistoryNode;
   const fields = parseJsonFields(found.data);
-  const newer = describeNewerLayout(fields, layout);
-  if (newer !== null) {
-    throw new BatonError("CONFIG", `"${path}" is not a history of this version of baton: ${newer}`);
+  if (Number(fields["layout"]) > layout) {
+    const why = describeOtherLayout(fields, layout);
+    throw new BatonError("CONFIG", `"${path}" is not a history of this version of baton: ${why}`);
   }
   const { next, records, counters, maxAgeMs } = fields;
   return {

@@ -30,7 +30,7 @@ describe("what is said of", () => {
     [
       "data that another layout wrote",
       { data: new TextEncoder().encode("{}") },
-      /^problem: .*its data has no layout number: use one version/,
+      /^problem: .*its layout is null, expected 1: use one version/,
     ],
     [
       "another program's nodes",
