@@ -29,14 +29,8 @@ export function demandJsonFields(
   }
   const fields = isJsonObject(value) ? value : {};
   if (layout === undefined || fields["layout"] === layout) return fields;
-  throw refuse(describeOtherLayout(fields, layout));
-}
-
-/** Returns what to tell users of a node that this version cannot read. */
-export function describeOtherLayout({ layout: found = null }: JsonFields, layout: number): string {
-  return Number(found) > layout
-    ? `a newer version wrote it (layout ${found}); this one reads ${layout}: use the newer version`
-    : `its layout is ${found}, expected ${layout}`;
+  const found = fields["layout"] ?? "missing";
+  throw refuse(`its layout is ${found}, and this version reads ${layout}: use the version that wrote it`);
 }
 
 export const encodeJson = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));

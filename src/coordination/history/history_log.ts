@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { describeOtherLayout, encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
+import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { coordinationFolderPath, encodeLockName } from "../nodes/node_paths.ts";
 import { createContainerRequest } from "../nodes/create_nodes.ts";
@@ -85,8 +85,11 @@ export async function readHistoryNode(zk: Pick<ZooKeeper, "getData">, path: stri
   if (found === null) return emptyHistoryNode;
   const fields = parseJsonFields(found.data);
   if (Number(fields["layout"]) > layout) {
-    const why = describeOtherLayout(fields, layout);
-    throw new BatonError("CONFIG", `"${path}" is not a history of this version of baton: ${why}`);
+    throw new BatonError(
+      "CONFIG",
+      `"${path}" is not a history of this version of baton: its layout is ${fields["layout"]}, and this version ` +
+        `reads ${layout}: use the version that wrote it`,
+    );
   }
   const { next, records, counters, maxAgeMs } = fields;
   return {

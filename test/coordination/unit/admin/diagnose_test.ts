@@ -30,7 +30,7 @@ describe("what is said of", () => {
     [
       "data that another layout wrote",
       { data: new TextEncoder().encode("{}") },
-      /^problem: .*its layout is null, expected 1: use one version/,
+      /^problem: .*its layout is missing, and this version reads 1: use the version that wrote it: use one version/,
     ],
     [
       "another program's nodes",

@@ -116,6 +116,6 @@ test("a barrier's names and state are read as they were written", () => {
   const state = { ...started, round: asking.round, broken };
   expect(parseBarrierState(formatBarrierState(state), "/b")).toEqual(state);
   expect(() => parseBarrierState(new TextEncoder().encode('{"layout":2}'), "/b")).toThrow(
-    "a newer version wrote it (layout 2)",
+    "its layout is 2, and this version reads 1",
   );
 });

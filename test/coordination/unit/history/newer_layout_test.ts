@@ -25,7 +25,7 @@ for (const [kind, read] of Object.entries(readers)) {
     const refused = await Promise.resolve().then(read).then(() => null, (error) => error);
     expect(refused).toMatchObject({ code: "CONFIG" });
     expect(refused.message).toMatch(
-      /"\/baton\/node".*: a newer version wrote it \(layout 2\); this one reads 1: use the newer version/,
+      /"\/baton\/node".*: its layout is 2, and this version reads 1: use the version that wrote it$/,
     );
   });
 }
