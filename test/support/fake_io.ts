@@ -17,7 +17,7 @@ export function fakeIo(options: Partial<Io> = {}): FakeIo {
     inheritedFds: [],
     columns: 80,
     ...options,
-    out: (content) => void out.push(typeof content === "string" ? content : new TextDecoder().decode(content)),
+    out: (content, stream) => void (stream === "stderr" ? err : out).push(Buffer.from(content).toString()),
     err: (text) => void err.push(text),
     frame: (stream, text) => (stream === "stdout" ? out : err).push(text) > 0,
     written: () => Promise.resolve(),

@@ -35,6 +35,11 @@ export const poolCommand = defineCommand({
     "-w. An item that was stopped because its lock was lost, or could not be started, gives the exit code " +
     "of baton lock. Items that run in other calls and items left after --drain do not affect the exit code; " +
     "the summary counts them.",
+    "With more than one job, the output of a command is printed in one piece when it has ended, as by GNU parallel " +
+    "(--output group). --output lines prints whole lines as they come; raw lets commands write directly, for " +
+    "example to a terminal. --tag begins each line with its item and a tab. If -j outputs wait for their reader, no " +
+    "new item starts; the end of an item does not wait. When a command and the processes that it started have " +
+    "ended, its output ends, even if another process still has it open.",
     "--joblog writes a tab-separated line for each item: sequence number, host, start in Unix time, " +
     "duration in seconds, 0, 0, exit code (128 + N for signal N), signal, command. With --retries it is the " +
     "last attempt.",

@@ -3,10 +3,11 @@ import { addOriginToErrors, type ConfigSources } from "../../../src/base/config/
 import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import { poolComponentSettings, poolSettings } from "../../../src/coordination/settings/command_settings.ts";
 import { connectionSettings, historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import { durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
+import { choiceType, durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { commandForItem } from "../../../src/coordination/pool/item_command.ts";
 import { defaultPoolPathTemplates, type PoolPath, poolPath } from "../../../src/coordination/pool/pool_path.ts";
+import type { PoolOutputOptions } from "../../../src/coordination/pool/pool_output.ts";
 import type { PoolItemSource } from "../../../src/coordination/pool/pool_source.ts";
 import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
@@ -29,6 +30,14 @@ const flags = {
   doneTtl,
   shellLine: flagSetting("-c, --command", textType("line"), {
     help: 'run this line with /bin/sh -c for each item; {} is the item as one word, quoted or not; "$1" works too',
+  }),
+  output: flagSetting("--output", choiceType(["group", "lines", "raw"]), {
+    help: "how to print what commands write: a job's output in one piece when it has ended (group), whole lines as " +
+      "they come (lines), or directly, mixed (raw)",
+    unset: "group for more than one job, raw for one",
+  }),
+  tag: toggleSetting("--tag", {
+    help: "begin each line of output with its item and a tab; it implies --output lines unless group is given",
   }),
   joblog: flagSetting("--joblog", textType("file"), {
     once: true,
@@ -112,6 +121,8 @@ export interface PoolCommandOptions {
   readonly command: readonly [string, ...string[]];
   /** Whether the last argument is a shell command, from -c or a configuration file. */
   readonly isLine: boolean;
+  /** How the output of commands is printed; null if they write to baton's own streams. */
+  readonly output: PoolOutputOptions | null;
   /** Whether the call runs all items, not only as many as -j says. */
   readonly loop: boolean;
   /** The exit code if the component is busy. */
@@ -191,6 +202,7 @@ export function readPoolOptions(call: CommandCall<typeof poolCommandSettings>): 
     component,
     path: configuredPoolPath(component, values, sources),
     items,
+    output: outputOptionsOf(values),
     loop: values.loop || (items.kind !== "query" && !values.oneRound),
     ...given,
     conflictExitCode: values.conflictExitCode ?? exitCodes.SKIPPED,
@@ -251,6 +263,13 @@ function commandOf(
   if (typed === null && typeof configured === "string") return { command: ["/bin/sh", "-c", configured], isLine: true };
   const [program, ...args] = typed ?? (typeof configured === "string" ? [] : configured ?? []);
   return program === undefined ? null : { command: [program, ...args], isLine: false };
+}
+
+function outputOptionsOf({ output, tag, jobs }: PoolSettingValues): PoolOutputOptions | null {
+  const mode = output ?? (tag ? "lines" : jobs > 1 ? "group" : "raw");
+  if (mode !== "raw") return { mode, isTagged: tag, unprintedMax: jobs };
+  if (tag) throw new BatonError("USAGE", "--tag needs --output group or lines: with raw, baton does not see the lines");
+  return null;
 }
 
 function itemSourceOf(

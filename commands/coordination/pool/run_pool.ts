@@ -3,6 +3,7 @@ import { JobTable } from "../../../src/base/process/proc/job_table.ts";
 import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_start.ts";
 import { PreparedChild } from "../../../src/base/process/supervise/supervise_child.ts";
 import type { CommandGuard } from "../../../src/base/process/guard/guard.ts";
+import { StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { encodeSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
@@ -11,7 +12,7 @@ import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
 import { runPool } from "../../../src/coordination/pool/run_pool_items.ts";
 import type { PoolItemCounts } from "../../../src/coordination/pool/work_list.ts";
 import type { PoolWaitLimits } from "../../../src/coordination/pool/pool_run_options.ts";
-import { onAbort, rejectOnAbort } from "../../../src/base/support/abort.ts";
+import { anyAbortSignal, onAbort, rejectOnAbort, throwIfAborted } from "../../../src/base/support/abort.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import { countWithNoun } from "../../../src/base/support/text.ts";
 import { chooseCoordinationServers } from "../../coordination_session.ts";
@@ -24,6 +25,7 @@ import { nestedLockCheck } from "../../../src/coordination/job/outer_locks.ts";
 import { PoolJobLog } from "../../../src/coordination/pool/pool_job_log.ts";
 import { PoolCommandRunner } from "../../../src/coordination/pool/pool_command_runner.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
+import { PoolOutput } from "../../../src/coordination/pool/pool_output.ts";
 import { PoolReport } from "../../../src/coordination/pool/pool_report.ts";
 import { PoolSignals } from "../../../src/coordination/pool/pool_signals.ts";
 import { readPoolItems } from "../../../src/coordination/pool/pool_source.ts";
@@ -56,10 +58,20 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard:
     if (options.values.jobs > manyJobs) await raiseOwnOpenFilesLimit();
     const deps = commandRunDependencies();
     using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
-    const { counts, ...ending } = await connectAndRun(options, report, { deps, guard });
+    const output = options.output === null ? null : new PoolOutput(options.output, { ...deps, io: report.io });
+    const running = connectAndRun(options, { report, output }, { deps, guard });
+    const { counts, ...ending } = await (output === null ? running : withPrintedOutput(running, output));
     facts.items = counts;
     return await withJobLog(ending, jobLog);
   });
+}
+
+/** Waits until the output of all jobs is printed. If that fails, the call ends like others that cannot print. */
+async function withPrintedOutput<T>(running: Promise<T>, output: PoolOutput): Promise<T> {
+  const isStopped = await running.then(() => false, (thrown: unknown) => thrown instanceof StoppedBySignal);
+  await output.printed({ isStopped });
+  if (!isStopped) throwIfAborted(output.failed);
+  return await running;
 }
 
 function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: CommandGuard): PoolJobLog | null {
@@ -78,7 +90,14 @@ async function withJobLog(ending: LockEnding, jobLog: PoolJobLog | null): Promis
   return { exitCode: exitCodes.IO, reason: "io", message };
 }
 
-async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard }: {
+/** Where a call prints. */
+interface PoolCallOutputs {
+  readonly report: PoolReport;
+  /** Null if commands write to baton's own streams. */
+  readonly output: PoolOutput | null;
+}
+
+async function connectAndRun(options: PoolCommandOptions, { report, output }: PoolCallOutputs, { deps, guard }: {
   readonly deps: CommandRunDependencies;
   readonly guard: CommandGuard;
 }): Promise<PoolEnding> {
@@ -109,6 +128,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
     guard.setSession(encodeSessionHandle(place.connect, zk.session));
     jobs = new PoolCommandRunner(options, {
       report,
+      output,
       clock,
       signals,
       guard,
@@ -116,7 +136,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
       beside: new JobTable(),
       prepare: (options) => new PreparedChild(options),
     });
-    return await runItems(zk, jobs, options, { report, clock, signals, place, wait });
+    return await runItems(zk, jobs, options, { report, output, clock, signals, place, wait });
   } finally {
     // A process could not be killed, so the session and the guard process must stay until their time is over.
     if (jobs?.hasBreach !== true) {
@@ -136,8 +156,7 @@ async function runItems(
   zk: ZooKeeper,
   jobs: PoolCommandRunner,
   options: PoolCommandOptions,
-  { report, clock, signals, place, wait }: {
-    readonly report: PoolReport;
+  { report, output, clock, signals, place, wait }: PoolCallOutputs & {
     readonly clock: Clock;
     readonly signals: PoolSignals;
     readonly place: CoordinationServers;
@@ -150,6 +169,8 @@ async function runItems(
   using outage = reportServerOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
   const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
   await rejectOnAbort(nestedLockCheck(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
+  const summarize = (counts?: PoolItemCounts) =>
+    output === null ? report.summarize(counts) : output.after(() => report.summarize(counts));
   try {
     const counts = await runPool(zk, component, {
       path,
@@ -170,21 +191,22 @@ async function runItems(
       run: (job) => jobs.run(job),
       prepare: (job) => jobs.prepare(job),
       onItemEnded: (end) => report.itemEnded(end),
-      stop: signals.stop,
+      unprinted: output,
+      stop: anyAbortSignal(signals.stop, output?.failed),
       limit: wait.limit,
       onProblem: (thrown) => io.err(`baton: ${errorMessage(thrown)}\n`),
       info: describeThisHolder(options),
       acl: place.connect.acl,
       closesSession: true,
     });
-    const isStopped = signals.stop.aborted;
+    const isStopped = signals.stop.aborted || output?.failed.aborted === true;
     const ending = decidePoolEnding(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
     await recordRun(zk, options, { counts, isStopped, place, clock, io, tookMs: clock.now() - startMs });
-    if (counts.claimed > 0 || ending.message === null) report.summarize(counts);
+    if (counts.claimed > 0 || ending.message === null) summarize(counts);
     if (signals.isForwarded && !jobs.hasBreach) throw signals.stop.reason;
     return ending;
   } catch (thrown) {
-    report.summarize();
+    summarize();
     if (!(thrown instanceof BatonError)) throw thrown;
     if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
       return { exitCode: options.conflictExitCode, reason: "skipped", message: thrown.message, counts: null };

@@ -17,9 +17,10 @@ export interface Io {
   /**
    * Writes results to stdout without blocking. Text that the reader does not take now waits in memory, so a command
    * that prints without end must await `written`. Throws IO if a write has failed, and `StdoutReaderGone` if the reader
-   * has closed the pipe.
+   * has closed the pipe. With "stderr", writes the output of a command there, as it is. Unlike messages, it waits for
+   * the reader.
    */
-  out(content: string | Uint8Array): void;
+  out(content: string | Uint8Array, stream?: OutputStream): void;
   /**
    * Writes a message to stderr without blocking. Replaces control characters, because a message may quote other users.
    * A `display` is this program's own text, with colors or cursor moves, and is not changed. If too many messages wait,
@@ -141,9 +142,9 @@ export function systemIo(): ProcessIo {
     get columns() {
       return isTerminal(2) && process.stderr.columns || 80; // 0 if the terminal has no size
     },
-    out: (content) => {
+    out: (content, stream = "stdout") => {
       try {
-        stdout.write(content);
+        outputs[stream].write(content);
       } catch (thrown) {
         throw stdoutError(thrown);
       }

@@ -3,6 +3,8 @@
  * output wait for the reader; messages do not.
  */
 import { rejectOnAbort } from "../support/abort.ts";
+import type { Clock } from "../support/clock.ts";
+import { resultInTimeOrNull } from "../support/deadline.ts";
 import { lostMessagesNotice } from "./drain_output.ts";
 import type { Io } from "./io.ts";
 import { outputPieceBytesMax } from "./output_writer.ts";
@@ -74,6 +76,22 @@ export class StderrLineSink implements LogSink {
     await nextTurn();
     signal?.throwIfAborted();
     await this.#io.written("stderr", signal);
+  }
+}
+
+/**
+ * Resolves when the output of a dead command has been read. Also resolves when the reader has taken nothing for
+ * `waitMs`.
+ */
+export async function readRestOfJobOutput(
+  sink: Pick<LogSink, "taken">,
+  reading: Promise<unknown>,
+  { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
+): Promise<void> {
+  const ended = reading.then(() => true);
+  for (let taken = -1; taken !== sink.taken;) {
+    taken = sink.taken;
+    if (await resultInTimeOrNull(clock, waitMs, ended) === true) return;
   }
 }
 

@@ -31,8 +31,8 @@ import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
 import { toTickEnd } from "../job/recorded_hold.ts";
 import { cronSearchPath } from "./cron_file.ts";
 import type { CronJob } from "./crontab.ts";
-import type { LogSink } from "../../base/terminal/log_sink.ts";
-import { JobOutputFolder, printJobOutput, readRestOfJobOutput } from "./job_output.ts";
+import { type LogSink, readRestOfJobOutput } from "../../base/terminal/log_sink.ts";
+import { JobOutputFolder, printJobOutput } from "./job_output.ts";
 
 export interface CronJobSettings extends Pick<CommandRunOptions["values"], "killAfter" | "signal" | "onDoubt"> {
   readonly quiet: boolean;

@@ -2,8 +2,6 @@
 import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BatonError, errnoName, systemCallErrorReason } from "../../base/errors.ts";
-import type { Clock } from "../../base/support/clock.ts";
-import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { openOutputFile, refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { encodeLockName } from "../nodes/node_paths.ts";
 import { printable } from "../../base/support/text.ts";
@@ -111,22 +109,6 @@ function shown(text: string): string {
 /** Returns the text as it appears inside a JSON string. */
 function escaped(text: string): string {
   return escapeJsonControls(JSON.stringify(text).slice(1, -1));
-}
-
-/**
- * Resolves when the output of a dead command has been read. Also resolves when the reader of the log has taken nothing
- * for `waitMs`.
- */
-export async function readRestOfJobOutput(
-  sink: Pick<LogSink, "taken">,
-  reading: Promise<unknown>,
-  { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
-): Promise<void> {
-  const ended = reading.then(() => true);
-  for (let taken = -1; taken !== sink.taken;) {
-    taken = sink.taken;
-    if (await resultInTimeOrNull(clock, waitMs, ended) === true) return;
-  }
 }
 
 /**

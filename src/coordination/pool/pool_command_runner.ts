@@ -16,6 +16,7 @@ import { type ExitCode, exitCodes } from "../../base/exit_codes.ts";
 import { commandEnvironment, type CommandRunOptions, toSuperviseOptions } from "../job/leased_command.ts";
 import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
 import { commandForItem, isProgramNamedByItem } from "./item_command.ts";
+import type { JobOutput, PoolOutput } from "./pool_output.ts";
 import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
 import { itemQueryError, itemQueryTimeoutMessage, readPoolItemText } from "./pool_source.ts";
@@ -39,6 +40,8 @@ export interface PoolCommandRunnerOptions {
 
 export interface PoolCommandRunnerContext {
   readonly report: Pick<PoolReport, "io" | "jobLog">;
+  /** Null if commands write to baton's own streams. */
+  readonly output: PoolOutput | null;
   readonly clock: Clock;
   readonly signals: PoolSignals;
   readonly guard: CommandGuard;
@@ -109,10 +112,10 @@ export class PoolCommandRunner {
   /** Prepares the command of an item, so that the command can start without delay. */
   prepare({ item, itemLease, lease, attempt }: PoolJob): PreparedPoolJob {
     const { component, isLine, values, verbose } = this.#options;
-    const { io, jobLog } = this.#context.report;
-    const { clock } = this.#context;
+    const { report: { io, jobLog }, clock, output, signals } = this.#context;
     const command = commandForItem(this.#options.command, item, isLine);
     const what = JSON.stringify(item);
+    let read: JobOutput | null = null;
     const { run, drop } = this.#prepare({
       lease,
       itemLease,
@@ -120,11 +123,13 @@ export class PoolCommandRunner {
       pool: { name: component, item },
       maxHoldMs: values.maxHold,
       what,
-      more: {},
+      more: output === null ? {} : { isRead: "both", onStarted: (child) => read = output.readJob(item, child) },
     });
     return {
       drop,
       run: async () => {
+        // A further try keeps the lock, so that it can wait. Other items have waited before they were claimed.
+        if (attempt > 1) await output?.waitForRoom(AbortSignal.any([signals.stop, lease.lost])).catch(() => {});
         const started = { atMs: clock.now(), wallMs: Date.now() };
         const running = run(); // start it before printing
         jobLog?.start(item);
@@ -134,6 +139,7 @@ export class PoolCommandRunner {
           );
         }
         const { outcome, ending } = await running;
+        if (read !== null) output?.jobEnded(read);
         if (ending !== null) {
           const { exitCode } = ending;
           const signal = outcome.kind === "signaled" ? outcome.signalNumber : 0;
@@ -243,12 +249,13 @@ export class PoolCommandRunner {
     readonly attempt: number;
   }): PoolJobEnd {
     const { quiet, verbose, command, values: { retries } } = this.#options;
-    const { io } = this.#context.report;
+    const { report: { io }, output } = this.#context;
+    const say = (text: string) => output === null ? io.err(text) : output.after(() => io.err(text));
     const end = { what: "", mayRetry: false, stopsPool: false, keepsLock: false } as const;
     if (ending === null) return { ...end, result: "not_started" };
     const { exitCode, message } = ending;
     if (outcome.kind === "exited" && outcome.code === 0) {
-      if (verbose) io.err(`baton: item ${what} exited with 0\n`);
+      if (verbose) say(`baton: item ${what} exited with 0\n`);
       return { ...end, result: "done", what: "exited with 0" };
     }
     const how = outcome.kind === "exited"
@@ -257,8 +264,8 @@ export class PoolCommandRunner {
       ? `ended by ${outcome.signal}`
       : message ?? outcome.kind;
     const tries = retries === 0 ? "" : `, try ${attempt} of ${retries + 1}`;
-    if (message !== null) io.err(`baton: item ${what}: ${message}${tries}\n`);
-    else if (!quiet) io.err(`baton: item ${what} ${how}${tries}\n`);
+    if (message !== null) say(`baton: item ${what}: ${message}${tries}\n`);
+    else if (!quiet) say(`baton: item ${what} ${how}${tries}\n`);
     const isOwn = outcome.kind === "exited" || outcome.kind === "signaled";
     if (!isOwn) this.#severe.add(exitCode);
     const cannotStart = ["not_found", "not_executable", "start_failed"].includes(outcome.kind);

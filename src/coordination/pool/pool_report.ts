@@ -63,7 +63,12 @@ export class PoolReport implements Disposable {
       this.#progress.erase();
       io.err(text, form);
     };
-    this.io = Object.create(io, { err: { value: err } }) as Io; // a copy would read the size of the terminal now
+    const out: Io["out"] = (content, stream) => {
+      this.#progress.erase();
+      io.out(content, stream);
+    };
+    // A copy would read the size of the terminal now.
+    this.io = Object.create(io, { err: { value: err }, out: { value: out } }) as Io;
   }
 
   itemEnded({ item, result, counts, left }: PoolItemEnd): void {

@@ -4,6 +4,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import type { AcquireLockOptions } from "../lock/acquire_lock.ts";
+import type { PoolOutput } from "./pool_output.ts";
 import type { PoolPath } from "./pool_path.ts";
 import type { PoolItemCounts } from "./work_list.ts";
 
@@ -48,6 +49,8 @@ export interface PoolRunOptions {
   readonly limit?: AbortSignal;
   /** Called when the last try of an item has ended. */
   readonly onItemEnded?: (end: PoolItemEnd) => void;
+  /** The outputs of ended jobs that are not printed. While there are too many, no job starts. */
+  readonly unprinted?: Pick<PoolOutput, "isFull" | "onRoom"> | null;
   /** Called with an error that does not stop the run. */
   readonly onProblem: (thrown: unknown) => void;
   readonly info: HolderInfo;

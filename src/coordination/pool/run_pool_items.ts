@@ -5,7 +5,7 @@
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
+import { CleanupScope, onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 import type { Lease } from "../../base/process/lease.ts";
@@ -96,8 +96,9 @@ class PoolRun {
   }
 
   async run(): Promise<PoolItemCounts> {
-    const { stop } = this.#options;
-    const off = onAbort(stop, () => this.#stopClaiming());
+    const { stop, unprinted } = this.#options;
+    using events = new CleanupScope(onAbort(stop, () => this.#stopClaiming()));
+    if (unprinted) events.add(unprinted.onRoom(() => this.#wakeUp.set()));
     try {
       void this.#claimer.refreshCompleted(); // in parallel with the wait for the component
       await this.#listAndClaim();
@@ -107,7 +108,7 @@ class PoolRun {
       if (!this.#options.loop && this.#isListOld && this.#claimableCount() > 0) await this.#listAgain();
       while (await this.#step()) { /* the step does the work */ }
     } finally {
-      off();
+      events[Symbol.dispose]();
       this.#isStopping = true;
       while (this.#running.size > 0) await this.#waitForEvent(null);
       this.#releaseClaimed(0);
@@ -133,7 +134,9 @@ class PoolRun {
     }
     if (this.#running.size === 0) {
       if (!this.#options.loop || this.#isStopping) return false;
-      return this.#ends !== ends || await this.#awaitPermit(); // a job that ended meanwhile may have freed a permit
+      // A job that ended meanwhile may have freed a permit.
+      if (this.#ends !== ends || !this.#isHeldBack && await this.#awaitPermit()) return true;
+      if (!this.#isHeldBack || this.#isStopping) return false;
     }
     const oldest = this.#claimedAhead[0];
     await this.#waitForEvent(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
@@ -219,6 +222,7 @@ class PoolRun {
   /** Claims items, and one more item ahead if jobs are short. Requests a new list if no item is left. */
   async #refill(): Promise<void> {
     const { listsAgain, clock, stop } = this.#options;
+    if (this.#isHeldBack) return;
     const isWanted = () => this.#claimableCount() > 0 || (this.#hasShortJobs && this.#claimableCount() === 0);
     try {
       // The permit of an item that was claimed ahead may be lost.
@@ -246,8 +250,13 @@ class PoolRun {
     });
   }
 
+  /** Whether no job may start, because the outputs of earlier ones are not printed. */
+  get #isHeldBack(): boolean {
+    return this.#options.unprinted?.isFull() ?? false;
+  }
+
   async #claim(isWanted: () => boolean): Promise<void> {
-    while (!this.#isStopping && !this.#isAtTotal && isWanted()) {
+    while (!this.#isStopping && !this.#isAtTotal && !this.#isHeldBack && isWanted()) {
       if (this.#claimableCount() > 0 && !await this.#permits.tryEnsureFree(this.#claimedAhead.length + 1)) {
         this.#isAtTotal = true;
         return;
@@ -263,7 +272,7 @@ class PoolRun {
 
   #startClaimed(): void {
     const { jobs } = this.#options;
-    while (this.#running.size < jobs && !this.#isStopping) {
+    while (this.#running.size < jobs && !this.#isStopping && !this.#isHeldBack) {
       const permit = this.#permits.freePermit();
       const { claimed, prepared } = permit === undefined ? {} : this.#claimedAhead.shift() ?? {};
       if (permit === undefined || claimed === undefined) return;

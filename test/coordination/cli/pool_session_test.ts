@@ -79,6 +79,61 @@ describe("what is run", () => {
   });
 });
 
+describe("output", () => {
+  const mixed = "-c 'printf 1{}; until [ -e {}2 ]; do sleep 0.01; done; echo 2{}; echo err {} >/dev/stderr; touch a2'";
+
+  test("a job's output comes in one piece, each stream to its own; with --tag each line has its item", async () => {
+    const grouped = await session.run(`"$baton" pool out --items a,b -j 2 ${mixed} & touch b2; wait $!`);
+    expect([grouped.code, grouped.stdout]).toEqual([0, "1b2b\n1a2a\n"]);
+    expect(lines(grouped.stderr).slice(0, 2)).toEqual(["err b", "err a"]);
+    const tagged = await session.run(`"$baton" pool out --items a,b --tag -c 'echo {}1; printf {}2'`);
+    expect([tagged.code, tagged.stdout]).toEqual([0, "a\ta1\na\ta2\nb\tb1\nb\tb2\n"]);
+    const raw = '"$baton" pool out --items a --tag --output raw -- true';
+    expect(await session.run(raw)).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining("--tag needs --output group or lines"),
+    });
+  });
+
+  test("a reader that has gone ends the call by SIGPIPE, and the items that ran are recorded", async () => {
+    const ended = await session.run(
+      `{ "$baton" pool gone --items "$(seq -s, 50)" -j 2 --done-ttl 1h -c 'seq 9'; echo $? >rc; } | head -1`,
+    );
+    expect([ended.stdout, session.read("rc")]).toEqual(["1\n", "141\n"]);
+    const status = await session.run('"$baton" pool status gone');
+    // As with raw, SIGPIPE may have ended one.
+    expect(status.stdout).toMatch(/^\d+ items?: [1-9]\d* done, \d+ failed, 0 running\n/);
+  });
+
+  test("a reader that does not read holds back new jobs, not the end of an item", async () => {
+    const running = session.start(
+      `mkfifo slow; { until [ -e read ]; do sleep 0.01; done; cat; } <slow & ` +
+        `"$baton" pool slow --items 1,2,3,4,5,6 -j 2 --done-ttl 1h -c 'seq 20000; echo >>ran' >slow; echo $? >rc; wait`,
+    );
+    const status = async () => (await session.run('"$baton" pool status slow')).stdout;
+    // An item may have started before the second one ended.
+    await eventually(async () => /^[23] items: [23] done, 0 failed, 0 running/.test(await status()), {
+      withinMs: 30_000,
+    });
+    expect(session.read("ran").length).toBeLessThanOrEqual(3);
+    await session.run("touch read");
+    const { stdout } = await running.ended;
+    expect([lines(stdout).length, session.read("rc")]).toEqual([120_000, "0\n"]);
+  });
+
+  test("a signal ends running commands, and what they have written is printed", async () => {
+    const running = session.start(
+      `"$baton" pool cut --items a,b -j 2 -c 'echo begun {}; touch begun-{}; ${
+        untilMade("never")
+      }' & echo $! >pid; wait $!`,
+    );
+    await Promise.all([session.made("begun-a"), session.made("begun-b")]);
+    process.kill(Number(session.read("pid")), "SIGTERM");
+    const { code, stdout } = await running.ended;
+    expect([code, lines(stdout).sort()]).toEqual([143, ["begun a", "begun b"]]);
+  });
+});
+
 describe("exit codes", () => {
   test("0: all good, nothing to do, all done before", async () => {
     expect((await session.run('"$baton" pool zero --items a,b -j 2 --done-ttl 1h -- true')).code).toBe(0);

@@ -1,10 +1,10 @@
 /** Starts a command with baton's own standard streams, and passes on the inherited descriptors at the same numbers. */
-import type { StdioOptions } from "node:child_process";
 import process from "node:process";
 import { errorMessage } from "../../errors.ts";
 import { type ProcessSystem, processSystem, registerChildProcess } from "../../support/own_process.ts";
 import { type ChildExitStatus, toChildExitStatus } from "./child_outcome.ts";
 import { wasStreamClosedAtStart } from "./inherited_descriptors.ts";
+import type { CommandOutput } from "./output_pipe.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_arguments.ts";
 import {
@@ -13,7 +13,6 @@ import {
   shellStartArguments,
   shellStateToRestore,
 } from "./shell_start.ts";
-import { onChildEndByUnnamedSignal } from "./unnamed_signal.ts";
 
 /** The properties of a command that are known early, before the command starts. */
 export interface CommandPrepareOptions {
@@ -34,8 +33,11 @@ export interface CommandPrepareOptions {
   readonly input?: number | undefined;
   /** The working directory; by default baton's own. */
   readonly cwd?: string | undefined;
-  /** True if the command writes into a pipe that baton reads; by default, it writes to baton's own standard output. */
-  readonly isRead?: boolean | undefined;
+  /**
+   * True if baton reads the command's standard output through a pipe, "both" if also its standard error. By default,
+   * the command writes to baton's own streams.
+   */
+  readonly isRead?: boolean | "both" | undefined;
 }
 
 /** The properties of a command that are known only just before it starts. */
@@ -57,16 +59,18 @@ export type CommandSpawnResult =
 export interface ResolvedCommandStart extends CommandPrepareOptions {
   readonly path: string;
   readonly argv: readonly string[];
-  /** The write end of the pipe, if `isRead` is true. */
-  readonly pipe?: number | null;
+  /** The write ends of the pipes, if `isRead` is set; empty if there are none. */
+  readonly pipes?: readonly number[];
 }
 
 export interface StartedProcess {
   readonly pid: number;
   /** Resolves when the process has ended. Never rejects. */
   readonly ended: Promise<ChildExitStatus>;
-  /** The standard output, if `isRead` is true. A reader that stops early closes the output. */
-  readonly output: AsyncIterable<Uint8Array> | null;
+  /** The standard output, if `isRead` is set. A reader that stops early closes the output. */
+  readonly output: CommandOutput | null;
+  /** The standard error, if `isRead` is "both". */
+  readonly errors?: CommandOutput | null;
 }
 
 /** A command that is ready to start, or the reason why its file was not found. */
@@ -107,9 +111,9 @@ export async function spawnPreparedCommand(
 ): Promise<CommandSpawnResult> {
   if (ready.kind !== "ready") return ready;
   const { start } = ready;
-  if (start.isRead && start.pipe === undefined && "Bun" in globalThis) {
-    const { withOutputPipe } = await import("./output_pipe.ts");
-    return withOutputPipe((pipe) => spawnPreparedCommand({ kind: "ready", start: { ...start, pipe } }, terms));
+  if (start.isRead && start.pipes === undefined && "Bun" in globalThis) {
+    const { withOutputPipes } = await import("./output_pipe.ts");
+    return withOutputPipes(start, (piped) => spawnPreparedCommand({ kind: "ready", start: piped }, terms));
   }
   const spawn = spawners.get(processSystem) ?? ("Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode());
   const attempt = async (start: ResolvedCommandStart): Promise<CommandSpawnResult> => {
@@ -156,11 +160,10 @@ async function failureOf(path: string, error: unknown): Promise<CommandSpawnResu
 
 /** Starts a command without loading node:child_process, which would take some milliseconds. */
 function spawnWithBun(start: ResolvedCommandStart, { ownGroup, onStarted }: CommandLaunchOptions): StartedProcess {
-  const output = start.pipe ?? (start.isRead ? "pipe" : "inherit");
   const child = Bun.spawn({
     cmd: [start.path, ...start.argv.slice(1)],
     ...startSettings(start, ownGroup),
-    stdio: [inputOf(start), output, "inherit", ...stdioEntries(start.descriptors, null)],
+    stdio: [inputOf(start), ...outputsOf(start), ...stdioEntries(start.descriptors, null)],
   });
   const unregister = registerChildProcess(child.pid, "command");
   onStarted?.(child.pid);
@@ -168,40 +171,18 @@ function spawnWithBun(start: ResolvedCommandStart, { ownGroup, onStarted }: Comm
     () => toChildExitStatus(child.exitCode, child.signalCode),
     (error): ChildExitStatus => ({ kind: "unreadable", why: errorMessage(error) }),
   );
-  return { pid: child.pid, ended, output: typeof child.stdout === "object" ? child.stdout : null };
+  return { pid: child.pid, ended, output: streamOf(child.stdout), errors: streamOf(child.stderr) };
 }
 
 async function loadSpawnWithNode(): Promise<SpawnFunction> {
-  const { spawn } = await import("node:child_process");
-  return (start, terms) => spawnWithNode(start, terms, spawn);
-}
-
-async function spawnWithNode(
-  start: ResolvedCommandStart,
-  { ownGroup, onStarted }: CommandLaunchOptions,
-  spawn: typeof import("node:child_process").spawn,
-): Promise<StartedProcess> {
-  // Passes no list under Deno. Deno then passes on all inherited descriptors and closes its own; with a list, it would
-  // close those that the list omits.
-  const descriptors = "Deno" in globalThis ? [] : stdioEntries<"ignore">(start.descriptors, "ignore");
-  const stdio: StdioOptions = [inputOf(start), start.isRead ? "pipe" : "inherit", "inherit", ...descriptors];
-  const child = spawn(start.path, start.argv.slice(1), { ...startSettings(start, ownGroup), stdio });
-  const { pid } = child;
-  if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
-  const unregister = registerChildProcess(pid, "command");
-  onStarted?.(pid);
-  const ended = new Promise<ChildExitStatus>((resolve) => {
-    const ignore = onChildEndByUnnamedSignal(pid, (number) => {
-      unregister();
-      resolve(toChildExitStatus(null, number));
-    });
-    child.once("exit", (code, signal) => {
-      ignore();
-      unregister();
-      resolve(toChildExitStatus(code, signal));
-    });
-  });
-  return { pid, ended, output: child.stdout };
+  const { spawnWithNode } = await import("./spawn_with_node.ts");
+  return (start, { ownGroup, onStarted }) => {
+    // Passes no list under Deno. Deno then passes on all inherited descriptors and closes its own; with a list, it
+    // would close those that the list omits.
+    const descriptors = "Deno" in globalThis ? [] : stdioEntries<"ignore">(start.descriptors, "ignore");
+    const stdio = [inputOf(start), ...outputsOf(start), ...descriptors];
+    return spawnWithNode(start.path, start.argv.slice(1), { ...startSettings(start, ownGroup), stdio, onStarted });
+  };
 }
 
 function startSettings({ path, argv, env, cwd }: ResolvedCommandStart, ownGroup: boolean) {
@@ -210,12 +191,18 @@ function startSettings({ path, argv, env, cwd }: ResolvedCommandStart, ownGroup:
 
 /** Returns the standard streams that the command inherits from baton, and that were closed when baton started. */
 function closedStreams(options: CommandPrepareOptions): number[] {
-  const isOwn = [inputOf(options) === "inherit", options.isRead !== true, true];
-  return [0, 1, 2].filter((fd) => isOwn[fd] && wasStreamClosedAtStart(fd));
+  const streams = [inputOf(options), ...outputsOf(options)];
+  return [0, 1, 2].filter((fd) => streams[fd] === "inherit" && wasStreamClosedAtStart(fd));
 }
 
 function inputOf({ input, readsNothing }: CommandPrepareOptions): number | "ignore" | "inherit" {
   return input ?? (readsNothing ? "ignore" : "inherit");
+}
+
+const streamOf = <S>(stream: S | number | undefined) => (typeof stream === "object" ? stream : null);
+/** Returns what becomes the standard output and the standard error. */
+function outputsOf({ isRead, pipes: [output, errors] = [] }: Partial<ResolvedCommandStart>) {
+  return [output ?? (isRead ? "pipe" : "inherit"), errors ?? (isRead === "both" ? "pipe" : "inherit")] as const;
 }
 
 function stdioEntries<Nothing>(descriptors: readonly number[], nothing: Nothing): (number | Nothing)[] {

@@ -21,7 +21,7 @@ const unnamed = 0o20000000;
  */
 export function openUnnamedFile(content: Uint8Array): number | null {
   for (const folder of folders) {
-    const fd = openIn(folder);
+    const fd = openUnnamedFileIn(folder);
     if (fd === null) continue;
     try {
       writeContent(fd, content);
@@ -38,7 +38,8 @@ function writeContent(fd: number, content: Uint8Array): void {
   for (let at = 0; at < content.byteLength;) at += writeSync(fd, content, at, content.byteLength - at, at);
 }
 
-function openIn(folder: string): number | null {
+/** Makes an empty file. Returns null if the folder cannot have such a file. */
+export function openUnnamedFileIn(folder: string): number | null {
   try {
     return openSync(folder, constants.O_RDWR | constants.O_DIRECTORY | unnamed, 0o600);
   } catch {
@@ -78,7 +79,7 @@ function hasEnded(pid: number): boolean {
  */
 export function openMessageBodyFile(body: Uint8Array): number {
   try {
-    return openUnnamedFile(body) ?? openRemoved(body);
+    return openUnnamedFile(body) ?? openRemovedFile(body);
   } catch (error) {
     const message =
       `Cannot write ${body.byteLength} bytes to a file in ${tmpdir()} for the standard input of a command: ${
@@ -88,7 +89,8 @@ export function openMessageBodyFile(body: Uint8Array): number {
   }
 }
 
-function openRemoved(body: Uint8Array): number {
+/** Makes a file in the folder for temporary files, and removes its name. Throws system errors. */
+export function openRemovedFile(body: Uint8Array): number {
   const path = join(tmpdir(), `baton-${newGuid()}`);
   const fd = openSync(path, "wx+", 0o600);
   rmSync(path);

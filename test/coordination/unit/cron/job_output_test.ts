@@ -7,10 +7,9 @@ import {
   JobOutputFolder,
   jobOutputLineLengthMax,
   printJobOutput,
-  readRestOfJobOutput,
 } from "../../../../src/coordination/cron/job_output.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
-import { StderrLineSink } from "../../../../src/base/terminal/log_sink.ts";
+import { readRestOfJobOutput, StderrLineSink } from "../../../../src/base/terminal/log_sink.ts";
 
 let folder = "";
 beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-output-")));

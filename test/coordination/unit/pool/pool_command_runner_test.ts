@@ -23,6 +23,7 @@ async function endOfQuery(ending: SupervisedChildEnding): Promise<string> {
   });
   const jobs = new PoolCommandRunner(options, {
     report: { io, jobLog: null },
+    output: null,
     clock,
     signals,
     guard: {} as CommandGuard,
