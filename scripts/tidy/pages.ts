@@ -33,9 +33,9 @@ export function isUserPage(path: string): boolean {
   return userPage.test(path);
 }
 
-/** Returns the number of words as `wc -w` counts them: all between spaces, also comments and the marks of tables. */
+/** Returns the number of words as `wc -w` counts them, the marks of tables included, without comments of HTML. */
 export function countWords(page: string): number {
-  return page.split(/\s+/).filter((word) => word !== "").length;
+  return page.replace(/<!--.*?-->/gs, "").split(/\s+/).filter((word) => word !== "").length;
 }
 
 function budgetOf(path: string): number {
