@@ -1,23 +1,43 @@
-/** Handles the actions of the page on locks and elections. A request names the holder that the page showed. */
+/**
+ * Handles the requests of the page about locks and elections. The request of an action names the holder that the page
+ * showed.
+ */
 import type { JsonFields } from "../../src/base/support/json_fields.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { requireTextField } from "../../src/base/http/body_fields.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { printable } from "../../src/base/support/text.ts";
+import { readHistoryReport } from "../../src/coordination/history/history_report.ts";
+import { scheduleRunRow } from "../../src/coordination/view/schedule_rows.ts";
 import { resign } from "../../src/coordination/election/campaign.ts";
 import { breakLock, type BrokenLock } from "../../src/coordination/lock/break_lock.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
 import { electionPath, type LockPath, lockPath } from "../../src/coordination/nodes/node_paths.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import type { PageContext, ReadUiActionRequest, UiPageRequests } from "../product.ts";
+import type { PageAnswer, PageContext, ReadUiActionRequest, UiPageRequests } from "../product.ts";
 
 /** How long to wait until a holder has released its lock, in milliseconds. */
 const releaseMsMax = 10_000;
+const recordsMax = 100;
 
 export function coordinationPageRequests(root: string): UiPageRequests {
-  return { answers: {}, actions: { break: breakAction(root), resign: resignAction(root) } };
+  return {
+    answers: { "/history": historyAnswer(root) },
+    actions: { break: breakAction(root), resign: resignAction(root) },
+  };
 }
+
+/** Answers with the newest records of a history. */
+const historyAnswer = (root: string): PageAnswer => async (query, { zk }) => {
+  const kind = query.get("kind");
+  const name = query.get("name") ?? "";
+  if ((kind !== "lock" && kind !== "election") || name === "") {
+    throw new HttpError(400, `"kind" must be lock or election, and "name" a name\n`);
+  }
+  const { records } = await readHistoryReport(zk(), name, { kind, root });
+  return records.slice(-recordsMax).map(scheduleRunRow);
+};
 
 const breakAction = (root: string): ReadUiActionRequest => (body, context) => {
   const name = requireTextField(body, "name");

@@ -49,10 +49,10 @@ export async function runUi(call: UiCall, views: readonly ProductView[]): Promis
   const { release: version } = readBuildFacts();
   using stop = new StopRequestListener();
   await using sources = await RowSources.open(views, call, rowKinds);
-  const feed = new UiFeed(call, { sources, clock, log, version });
+  const requests = await pageRequests(call, sources);
+  const feed = new UiFeed(call, { sources, topicAnswer: requests.answers["/topic"], clock, log, version });
   const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);
   const guard = new RequestGuard({ hosts, readToken, actToken, clock });
-  const requests = await pageRequests(call, sources);
   const shared = { zk: () => feed.zk, clock };
   const onChange = feed.showActions.bind(feed);
   const acting = { actions: requests.actions, log, signal: stop.signal, onChange };
@@ -85,7 +85,7 @@ export async function runUi(call: UiCall, views: readonly ProductView[]): Promis
 const seriesAnswer = ({ recorder }: UiFeed): PageAnswer => (query) => {
   const after = query.get("after") ?? "0";
   if (!/^\d{1,15}$/.test(after)) throw new HttpError(400, `"after" must be a time in milliseconds\n`);
-  return Promise.resolve(recorder.hourAfter(Number(after)));
+  return Promise.resolve(recorder.hourAfter(Number(after), Date.now()));
 };
 
 /** Returns the requests of the page that the products answer. Rejects with USAGE or CONFIG for invalid settings. */

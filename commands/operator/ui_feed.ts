@@ -14,13 +14,15 @@ import { newGuid } from "../../src/base/support/guid.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { UiTableModel } from "../../src/operator/ui/table_model.ts";
 import type { StoreRow } from "../../src/base/rows/store_row.ts";
+import type { TopicListRow } from "../../src/base/rows/topic_row.ts";
 import type { RowChange, RowChanges, RowSnapshot } from "../../src/base/rows/row_kinds.ts";
 import { RateMeter } from "../../src/operator/lists/rates.ts";
 import { RowRecorder, sampleEveryMs } from "../../src/operator/ui/row_recorder.ts";
 import type { AboutRow, UiTableName } from "../../src/operator/ui/ui_rows.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { followSessions } from "../follow_sessions.ts";
-import type { RowSource } from "../product.ts";
+import type { PageAnswer, RowSource } from "../product.ts";
+import { TopicReadings } from "./topic_readings.ts";
 import type { OpenRowSource, RowSources } from "./row_sources.ts";
 import type { UiCall } from "./ui_options.ts";
 
@@ -33,6 +35,8 @@ const gatherMs = 900;
 const pollEveryMs = 2000;
 /** The same time while no page is open. */
 const pollUnreadEveryMs = 10_000;
+/** Time between two requests to the servers of topics, in milliseconds. */
+const topicsEveryMs = 10_000;
 /** One in this many readings reads all topics and servers. The other readings read only those that have changed. */
 const polledWholeEvery = 60;
 /** How long to wait before connecting again to servers that refused the session, in milliseconds. */
@@ -62,6 +66,8 @@ export class UiFeed {
   readonly #log: Log;
   readonly #sources: RowSources;
   readonly #meter = new RateMeter();
+  readonly #readings: TopicReadings;
+  #topics: readonly TopicListRow[] = [];
   readonly recorder = new RowRecorder(Date.now());
   /** The totals of the rows that are polled; null while they are not known. */
   #polled: PolledTotals | null = null;
@@ -74,8 +80,10 @@ export class UiFeed {
   /** The keys of the rows that this session has read, by table. */
   #known = new Map<UiTableName, Set<string>>();
 
-  constructor(call: UiCall, { sources, clock, log, version }: {
+  constructor(call: UiCall, { sources, topicAnswer, clock, log, version }: {
     readonly sources: RowSources;
+    /** Requests the details of a topic; undefined if no product has topics. */
+    readonly topicAnswer: PageAnswer | undefined;
     readonly clock: Clock;
     readonly log: Log;
     readonly version: string;
@@ -84,6 +92,7 @@ export class UiFeed {
     this.#clock = clock;
     this.#log = log;
     this.#sources = sources;
+    this.#readings = new TopicReadings(topicAnswer);
     const { root } = call.values;
     this.#about = { servers: "", root, version, isConnected: false, problems: [], isComplete: false, actions: [] };
     this.#setAbout({});
@@ -189,6 +198,7 @@ export class UiFeed {
     const tasks = [
       ...followed.map(({ source }) => this.#followSource(zk, source, end.signal)),
       this.#poll(zk, polled, end.signal),
+      this.#readTopics(zk, end.signal),
     ];
     for (const task of tasks) task.catch((thrown) => end.abort(thrown));
     try {
@@ -260,10 +270,33 @@ export class UiFeed {
     }
   }
 
+  /** Reads at intervals how the topics do, until the session ends. */
+  async #readTopics(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const served = this.#topics.filter((row) => row.served).map(({ topic }) => topic);
+      const read = await this.#readings.readSome(served, { zk: () => zk, clock: this.#clock, signal });
+      for (const topic of read) {
+        const reading = this.#readings.readingOf(topic);
+        if (reading !== null) this.recorder.noteTopic(topic, reading, Date.now());
+      }
+      this.recorder.keepTopics(new Set(this.#topics.map(({ topic }) => topic)));
+      this.#showTopics();
+      this.#publish();
+      const ms = served.length === 0 ? pollEveryMs : topicsEveryMs;
+      await sleep(this.#clock, ms, signal).catch(() => {});
+    }
+  }
+
+  #showTopics(): void {
+    const rows = this.#topics.map((row) => ({ ...row, reading: this.#readings.readingOf(row.topic) }));
+    this.model.replace("topics", new Map(rows.map((row) => [row.topic, row])));
+  }
+
   #applyReading({ rows, problems = [] }: RowSnapshot): void {
     const rates = this.#meter.measure(rows, Date.now());
     const { topic = [], server = [], store = [], process = [] } = rows;
-    this.model.replace("topics", new Map(topic.map((row) => [row.topic, row])));
+    this.#topics = topic;
+    this.#showTopics();
     this.model.replace("servers", new Map(server.map((row) => [row.server, row])));
     const rate = (folder: string) => rounded(rates.stores.get(folder) ?? null);
     this.model.replace("stores", new Map(store.map((row) => [row.folder, { ...row, rate: rate(row.folder) }])));
@@ -275,7 +308,8 @@ export class UiFeed {
         return [address, { address, process, error, gauges, rates: byName }];
       })),
     );
-    this.#polled = polledTotals(store, rates.stores);
+    const topics = this.#readings.totals(this.#topics.filter(({ served }) => served).length, Date.now());
+    this.#polled = { ...topics, ...polledTotals(store, rates.stores) };
     this.#setProblems({ polled: problems });
     this.#publish();
   }
@@ -297,12 +331,10 @@ export class UiFeed {
 
 type PolledTotals = NonNullable<Parameters<RowRecorder["sample"]>[1]>;
 
-function polledTotals(stores: readonly StoreRow[], rates: ReadonlyMap<string, number>): PolledTotals {
+function polledTotals(stores: readonly StoreRow[], rates: ReadonlyMap<string, number>) {
   const sum = (count: (row: StoreRow) => number) => stores.reduce((total, row) => total + count(row), 0);
   const known = rates.size === 0 ? null : rounded(sum(({ folder }) => rates.get(folder) ?? 0));
   return {
-    published: null,
-    undelivered: null,
     pending: sum(({ states }) => states.waiting.count),
     dead: sum(({ states }) => states.dead.count),
     delivered: stores.length === 0 ? 0 : known,

@@ -1,23 +1,33 @@
 /** Answers requests of the page about message stores, which list, show, redrive and drop dead letters. */
+import { setImmediate } from "node:timers/promises";
 import { BatonError } from "../../src/base/errors.ts";
 import { requireTextField } from "../../src/base/http/body_fields.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
-import type { MessageListPage } from "../../src/base/rows/store_row.ts";
+import type { DeadLetterGroupRow, DeadLetterGroups, MessageListPage } from "../../src/base/rows/store_row.ts";
 import { isJsonObject, type JsonFields } from "../../src/base/support/json_fields.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { formatUtcTimeOrNull, makeListedMessageRow } from "../../src/retry/dead_letters/dead_letter_record.ts";
-import { type Redaction, redactText } from "../../src/retry/dead_letters/redaction.ts";
+import { redactHead, type Redaction, redactText } from "../../src/retry/dead_letters/redaction.ts";
 import type { MessageFilter } from "../../src/retry/queue/store_methods.ts";
+import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
 import type { FoundStore, FoundStores } from "../../src/retry/view/found_stores.ts";
 import type { PageAnswer, ReadUiActionRequest, UiPageRequests } from "../product.ts";
 
 /** Maximum number of dead letters on a page and in one action. */
 const lettersMax = 100;
 const bodyBytesMax = 64 << 10;
+/** Maximum number of dead letters that are counted in groups, and how many are read at once. */
+const groupedMax = 10_000;
+const groupedAtOnce = 500;
+const groupsMax = 50;
 
 export function retryPageRequests(stores: FoundStores, redaction: Redaction): UiPageRequests {
   return {
-    answers: { "/dead": deadLettersAnswer(stores, redaction), "/body": bodyAnswer(stores) },
+    answers: {
+      "/dead": deadLettersAnswer(stores, redaction),
+      "/groups": groupsAnswer(stores, redaction),
+      "/body": bodyAnswer(stores),
+    },
     actions: { redrive: letterAction(stores, "redrive"), drop: letterAction(stores, "purge") },
   };
 }
@@ -47,6 +57,38 @@ const deadLettersAnswer = (stores: FoundStores, redaction: Redaction): PageAnswe
   };
   return page;
 };
+
+const groupsAnswer = (stores: FoundStores, redaction: Redaction): PageAnswer => async (query) => {
+  const { name, store } = storeOf(stores, query);
+  const groups = new Map<string, { row: Omit<DeadLetterGroupRow, "destination">; readonly newestId: string }>();
+  let counted = 0;
+  for (let afterSeq = 0; counted < groupedMax;) {
+    const found = await store.read("list", { states: ["dead"] }, { afterSeq, max: groupedAtOnce });
+    for (const message of found) {
+      const { id, reason, last_error, first_at } = makeListedMessageRow(message, name);
+      const key = JSON.stringify([reason, last_error]);
+      const { count, oldest } = groups.get(key)?.row ?? { count: 0, oldest: first_at };
+      groups.set(key, { row: { reason, last_error, count: count + 1, oldest, newest: first_at }, newestId: id });
+    }
+    counted += found.length;
+    const last = found.at(-1);
+    if (last === undefined || found.length < groupedAtOnce) break;
+    afterSeq = last.seq;
+    await setImmediate(); // the rows of the page come between two readings
+  }
+  const largest = [...groups.values()].sort((a, b) => b.row.count - a.row.count).slice(0, groupsMax);
+  const rows = await Promise.all(largest.map(async ({ row, newestId }) => {
+    const head = (await store.read("show", newestId))?.head;
+    const destination = head === undefined ? null : destinationText(redactHead(head, redaction));
+    return { ...row, last_error: redactText(row.last_error, redaction), destination };
+  }));
+  return { groups: rows, counted } satisfies DeadLetterGroups;
+};
+
+/** Returns the method and URL, or the first word of the command, because arguments may contain secrets. */
+function destinationText(head: MessageHead): string | null {
+  return head.kind === "http" ? `${head.method} ${head.origin ?? ""}${head.path}` : head.argv?.[0] ?? null;
+}
 
 const bodyAnswer = (stores: FoundStores): PageAnswer => async (query) => {
   const message = await storeOf(stores, query).store.read("show", query.get("id") ?? "");

@@ -2,12 +2,21 @@
 import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../src/base/rows/object_row.ts";
 import type { FollowedPoolRow, PoolItemRow } from "../../src/base/rows/pool_row.ts";
 import type { FollowedScheduleRow, RecordedRunRow } from "../../src/base/rows/schedule_row.ts";
+import type { DeadLetterGroups, ListedMessageRow, MessageListPage } from "../../src/base/rows/store_row.ts";
 import type { RecordedHour, Totals } from "../../src/operator/ui/row_recorder.ts";
-import type { AboutRow, RatedStoreRow, UiTablePatch, UiTables } from "../../src/operator/ui/ui_rows.ts";
+import type {
+  AboutRow,
+  AnsweredTopicRow,
+  RatedStoreRow,
+  UiTablePatch,
+  UiTables,
+} from "../../src/operator/ui/ui_rows.ts";
 
 export interface SamplePage {
   readonly tables: UiTablePatch;
   readonly hour: RecordedHour;
+  /** The answers to requests for details, by path. */
+  readonly answers?: Readonly<Record<string, unknown>>;
 }
 
 const minuteMs = 60_000;
@@ -259,13 +268,19 @@ function poolRow(nowMs: number): FollowedPoolRow {
 const wave = (index: number, base: number, height: number) =>
   Math.round(base + height * (Math.sin(index / 23) + Math.sin(index / 7) / 2 + Math.sin(index / 3) / 5));
 
+const topicNames = ["orders", "invoices", "prices", "audit", "mail", "metrics", "search", "sessions"];
+/** Messages per second of a topic, and how far its slowest subscriber is behind, a number of minutes ago. */
+const topicRate = (topic: number, minutes: number) =>
+  Math.max(0, wave(300 - minutes * 3 + topic * 9, 210 - topic * 24, 18));
+const topicBehind = (topic: number, minutes: number) => topic === 0 ? 41_200 - minutes * 620 : topic * 3;
+
 function sampledHour(nowMs: number): RecordedHour {
   const totals = (index: number): Totals => ({
     held: wave(index, 8, 2),
     waiting: wave(index, 4, 1),
     handovers: Math.max(0, wave(index, 14, 3)),
     published: wave(index, 1877, 60),
-    undelivered: 38_000 + index * 9,
+    behind: 38_000 + index * 9,
     pending: 1000 + Math.max(0, index - 250) * 2,
     dead: 208 + Math.floor(index / 10),
     delivered: index > 320 ? 0 : wave(index, 14, 2),
@@ -274,11 +289,18 @@ function sampledHour(nowMs: number): RecordedHour {
     ({ number, atMs: nowMs - minutes * minuteMs, kind, name, what }) as const;
   return {
     sinceMs: nowMs - hourMs,
-    everyMs: 10_000,
+    nowMs,
     samples: Array.from({ length: 360 }, (_, index) => ({
       atMs: nowMs - (359 - index) * 10_000,
       totals: totals(index),
     })),
+    topics: Object.fromEntries(
+      topicNames.slice(0, 6).map((topic, index) => {
+        const point = (_: unknown, minute: number) =>
+          [nowMs - (59 - minute) * minuteMs, topicRate(index, 59 - minute), topicBehind(index, 59 - minute)] as const;
+        return [topic, Array.from({ length: 60 }, point)];
+      }),
+    ),
     activity: [
       event(1, 52, "bad", "invoice-export", "failed on web2"),
       event(2, 43, "idle", "metrics-rollup", "skipped"),
@@ -292,7 +314,67 @@ function sampledHour(nowMs: number): RecordedHour {
   };
 }
 
-const emptyHour: RecordedHour = { sinceMs: 0, everyMs: 10_000, samples: [], activity: [] };
+const emptyHour: RecordedHour = { sinceMs: 0, nowMs: 1, samples: [], topics: {}, activity: [] };
+
+function answersOf(nowMs: number): Readonly<Record<string, unknown>> {
+  const ago = (minutes: number) => timeText(nowMs - minutes * minuteMs);
+  const group = (count: number, last_error: string, destination: string, newest: number, oldest: number) =>
+    ({ reason: "exhausted", last_error, count, destination, newest: ago(newest), oldest: ago(oldest) }) as const;
+  const groups: DeadLetterGroups = {
+    counted: 137,
+    groups: [
+      group(96, "410 Gone", "POST https://hooks.example.com/v1/events", 4, 120),
+      group(28, "503 Service Unavailable", "PUT https://search.example.com/index/docs", 1440, 2880),
+      group(13, "no response within 30 s", "POST https://billing.example.com/v1/invoices", 300, 4320),
+    ],
+  };
+  const letters = Array.from({ length: 8 }, (_, index): ListedMessageRow => ({
+    id: `wh-${4120 + index}`,
+    name: "webhooks",
+    state: "dead",
+    key: `customer-${17 + index * 3}`,
+    tries: 12,
+    crashes: 0,
+    reason: "exhausted",
+    last_error: "410 Gone",
+    first_at: ago(120 - index),
+    last_at: ago(60 - index),
+    next_at: null,
+    bytes: 2100 + index,
+    forwarding: "none",
+    forwarding_error: null,
+  }));
+  const holds = Array.from(
+    { length: 9 },
+    (_, index) =>
+      runRow("", "db1", nowMs - (26 - index * 2.6) * hourMs, (9 + index) * minuteMs, index === 5 ? "failed" : "done"),
+  );
+  const topic: AnsweredTopicRow = {
+    topic: "orders",
+    server: "ps1",
+    epoch: 12,
+    first: "8120004",
+    end: "8961377",
+    bytes: 412 << 20,
+    clients: 5,
+    plain_clients: 0,
+    max_clients: 1000,
+    subscriber_count: 4,
+    subscribers: [41_200, 118, 0, 0].map((pending, index) => ({
+      client: ["billing", "search", "mail-out", "archive"][index] ?? "",
+      position: String(8_961_377 - pending),
+      pending,
+    })),
+    damage: null,
+    at: timeText(nowMs),
+  };
+  return {
+    "/topic": topic,
+    "/groups": groups,
+    "/dead": { messages: letters, next: null } satisfies MessageListPage,
+    "/history": holds,
+  };
+}
 
 /** A night with problems of each kind. */
 export function samplePage(nowMs: number): SamplePage {
@@ -305,7 +387,7 @@ export function samplePage(nowMs: number): SamplePage {
         value: `db${index + 1}:8080`,
       })),
     });
-  const topicNames = ["orders", "invoices", "prices", "audit", "mail", "metrics", "search", "sessions"];
+
   const topics: UiTables["topics"][] = topicNames.map((topic, index) => ({
     topic,
     epoch: 12,
@@ -313,6 +395,12 @@ export function samplePage(nowMs: number): SamplePage {
     server: index > 5 ? "ps2" : index % 2 === 0 ? "ps1" : "ps3",
     there: index <= 5,
     served: index <= 5,
+    reading: index > 5 ? null : {
+      at: timeText(nowMs - 4000),
+      rate: topicRate(index, 0),
+      behind: topicBehind(index, 0),
+      subscribers: 4 - index % 3,
+    },
   }));
   const servers: UiTables["servers"][] = [
     { server: "ps1", endpoint: "tcp://db1:7001", store: null, draining: false, topic_count: 3 },
@@ -359,6 +447,7 @@ export function samplePage(nowMs: number): SamplePage {
       },
     },
     hour: sampledHour(nowMs),
+    answers: answersOf(nowMs),
   };
 }
 
@@ -400,7 +489,7 @@ export function fullPage(nowMs: number): SamplePage {
     }));
   const topics = many(
     1000,
-    (topic) => ({ topic, epoch: 1, state: "stored", server: "ps1", there: true, served: true }) as const,
+    (topic) => ({ topic, epoch: 1, state: "stored", server: "ps1", there: true, served: true, reading: null }) as const,
   );
   return {
     tables: {

@@ -55,6 +55,23 @@ export interface ListedMessageRow {
   readonly forwarding_error: string | null;
 }
 
+/** Dead letters with the same reason and last error. */
+export interface DeadLetterGroupRow extends Pick<ListedMessageRow, "reason" | "last_error"> {
+  readonly count: number;
+  /** When the first and the last of them were accepted. */
+  readonly oldest: string;
+  readonly newest: string;
+  /** Where the newest one was to go: the method and URL, or the first word of the command. Null if it is not stored. */
+  readonly destination: string | null;
+}
+
+export interface DeadLetterGroups {
+  /** The largest group is first. */
+  readonly groups: readonly DeadLetterGroupRow[];
+  /** The number of dead letters that were counted, the oldest ones of the store. */
+  readonly counted: number;
+}
+
 /** One page of a list of messages, the oldest first. */
 export interface MessageListPage {
   readonly messages: readonly ListedMessageRow[];

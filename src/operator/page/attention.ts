@@ -57,7 +57,7 @@ function judged<Row>(
 /** Topics are judged together: one server that is offline is one finding. */
 function judgedTopics({ keys, rows }: typeof pageTables.topics, nowMs: number): AttentionItem[] {
   const topic = keys.value.flatMap((key) => rows.get(key)?.value ?? []);
-  return judgeRows({ topic }, nowMs).map((finding) => ({ ...finding, view: "servers", key: null }));
+  return judgeRows({ topic }, nowMs).map((finding) => ({ ...finding, view: "topics", key: null }));
 }
 
 /** Lists the parts that `baton ui` itself could not read. */

@@ -2,8 +2,9 @@
 import { type Signal, useSignal } from "@preact/signals";
 import type { JSX, RefObject } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { shownText, utcTimeText } from "../ui/shown_text.ts";
+import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { MarkKind } from "./marks.tsx";
+import type { HourPoints } from "./recorded_hour.ts";
 
 /** Returns the width of an element, which is followed while the element is shown. */
 function useWidth(element: RefObject<HTMLDivElement | null>, first: number): Signal<number> {
@@ -21,15 +22,17 @@ function useWidth(element: RefObject<HTMLDivElement | null>, first: number): Sig
 }
 
 /**
- * Draws one series. A point is null where nothing was recorded, and no line crosses it. `least` is the smallest full
- * height, so that noise looks like noise.
+ * Draws one series over the past hour. A point is null where nothing was recorded, and no line crosses it. `least` is
+ * the smallest full height, so that noise looks like noise.
  */
-export function Spark({ points, kind, least, label }: {
-  readonly points: readonly (number | null)[];
+export function Spark({ what, points, kind, least }: {
+  /** The name of the series, for a screen reader. */
+  readonly what: string;
+  readonly points: HourPoints;
   readonly kind: MarkKind;
   readonly least: number;
-  readonly label: string;
 }): JSX.Element {
+  const label = hourText(what, points);
   const width = 240;
   const height = 44;
   const top = Math.max(least, ...points.map((point) => point ?? 0)) * 1.1;
@@ -37,6 +40,7 @@ export function Spark({ points, kind, least, label }: {
   const y = (point: number) => (height - 1 - point / top * (height - 4)).toFixed(1);
   return (
     <svg class="spark" viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={label}>
+      <title>{label}</title>
       {unbrokenParts(points).map(({ from, values }) => {
         const line = values.map((value, index) => `${index === 0 ? "M" : "L"}${x(from + index)} ${y(value)}`).join("");
         const area = `${line}L${x(from + values.length - 1)} ${height}L${x(from)} ${height}Z`;
@@ -51,8 +55,16 @@ export function Spark({ points, kind, least, label }: {
   );
 }
 
+/** Describes a series in words. */
+export function hourText(what: string, points: HourPoints): string {
+  const known = points.filter((point) => point !== null);
+  if (known.length === 0) return `${what}: nothing was recorded yet`;
+  const now = countText(points.at(-1) ?? points.at(-2) ?? null);
+  return `${what}, past hour: now ${now}, at most ${countText(Math.max(...known))}`;
+}
+
 /** Returns the parts of a series between the points that were not recorded. */
-function unbrokenParts(points: readonly (number | null)[]): { readonly from: number; readonly values: number[] }[] {
+function unbrokenParts(points: HourPoints): { readonly from: number; readonly values: number[] }[] {
   const parts: { from: number; values: number[] }[] = [];
   let part: { from: number; values: number[] } | null = null;
   points.forEach((point, index) => {

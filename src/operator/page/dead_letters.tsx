@@ -2,11 +2,17 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import type { ListedMessageRow, MessageListPage, StoreRow } from "../../base/rows/store_row.ts";
+import type {
+  DeadLetterGroupRow,
+  DeadLetterGroups,
+  ListedMessageRow,
+  MessageListPage,
+  StoreRow,
+} from "../../base/rows/store_row.ts";
 import { ActionButton, type ProposedAction } from "./action_dialog.tsx";
 import { receivedStreamHello } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
-import { AgeText } from "./row_parts.tsx";
+import { AgeText, RelativeTimeText } from "./row_parts.tsx";
 
 interface LetterPlace {
   /** The number of the message before each page of letters, up to this page. */
@@ -21,6 +27,7 @@ interface LettersState {
   readonly store: StoreRow;
   readonly place: Signal<LetterPlace>;
   readonly answer: Signal<MessageListPage | null>;
+  readonly groups: Signal<DeadLetterGroups | null>;
   /** Why the dead letters could not be read; empty if they were read. */
   readonly why: Signal<string>;
   readonly body: Signal<string>;
@@ -32,6 +39,7 @@ const messageOf = (thrown: unknown) => thrown instanceof Error ? thrown.message 
 function useLetters(store: StoreRow): LettersState {
   const place = useSignal<LetterPlace>({ after: [0], field: "error", value: "" });
   const answer = useSignal<MessageListPage | null>(null);
+  const groups = useSignal<DeadLetterGroups | null>(null);
   const why = useSignal("");
   const body = useSignal("");
   const read = async () => {
@@ -41,6 +49,7 @@ function useLetters(store: StoreRow): LettersState {
     try {
       const found = await requestJsonFromProgram<MessageListPage>(`/dead?${query}`);
       if (place.peek() === wanted) answer.value = found;
+      groups.value = await requestJsonFromProgram(`/groups?${new URLSearchParams({ store: store.folder })}`);
       why.value = "";
     } catch (thrown) {
       why.value = messageOf(thrown);
@@ -50,7 +59,7 @@ function useLetters(store: StoreRow): LettersState {
     void place.value;
     void read();
   });
-  return { store, place, answer, why, body, read };
+  return { store, place, answer, groups, why, body, read };
 }
 
 export function DeadLetters({ store }: { readonly store: StoreRow }): JSX.Element {
@@ -60,6 +69,7 @@ export function DeadLetters({ store }: { readonly store: StoreRow }): JSX.Elemen
   const next = answer?.next ?? null;
   return (
     <section aria-label="Dead letters">
+      <LetterGroups state={state} />
       <h3>Dead letters</h3>
       <LetterFilter place={place} />
       {why.value !== "" && <p role="status" class="state bad">{shownText(why.value)}</p>}
@@ -84,6 +94,54 @@ export function DeadLetters({ store }: { readonly store: StoreRow }): JSX.Elemen
         )}
       </p>
     </section>
+  );
+}
+
+/** The dead letters by reason and last error. A button shows the letters of a group. */
+function LetterGroups({ state: { place, groups, store } }: { readonly state: LettersState }): JSX.Element | null {
+  if (groups.value === null || groups.value.groups.length === 0) return null;
+  const { groups: rows, counted } = groups.value;
+  const { count } = store.states.dead;
+  const heads = ["Letters", "Last error", "Destination of the newest", "Accepted"];
+  const show = ({ reason, last_error }: DeadLetterGroupRow) => {
+    const error = last_error?.split("[redacted]")[0] ?? "";
+    place.value = {
+      after: [0],
+      ...error === "" ? { field: "reason", value: reason ?? "" } : { field: "error", value: error },
+    };
+  };
+  return (
+    <table class="groups">
+      <caption>
+        {countText(count)} dead letters by reason and last error
+        {counted < count ? `: the ${countText(counted)} oldest` : ""}
+      </caption>
+      <thead>
+        <tr>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={`${row.reason} ${row.last_error}`}>
+            <th scope="row">
+              <button type="button" onClick={() => show(row)}>{countText(row.count)}</button>
+            </th>
+            <td>
+              {shownText(row.last_error ?? "no error")}
+              <span class="sub">{shownText(row.reason ?? "")}</span>
+            </td>
+            <td data-head="To">
+              <code>{shownText(row.destination ?? "-")}</code>
+            </td>
+            <td data-head="Accepted">
+              <RelativeTimeText at={row.newest} />
+              <span class="sub">
+                the first <RelativeTimeText at={row.oldest} />
+              </span>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

@@ -145,7 +145,7 @@ function Tiles(): JSX.Element {
         series="published"
         least={20}
       >
-        {newestTotal("undelivered") === null
+        {newestTotal("behind") === null
           ? (
             <>
               <b>{countText(offline)}</b> out of reach
@@ -153,7 +153,7 @@ function Tiles(): JSX.Element {
           )
           : (
             <>
-              <b>{countText(newestTotal("undelivered"))}</b> undelivered{" · "}
+              <b>{countText(newestTotal("behind"))}</b> behind{" · "}
               <b>{countText(offline)}</b> out of reach
             </>
           )}
@@ -184,12 +184,6 @@ function Tile({ view, title, kind, big, unit, series, least, children }: {
   readonly least: number;
   readonly children: ComponentChildren;
 }): JSX.Element {
-  void recordedHour.value;
-  const points = series === null ? [] : recordedPoints(series);
-  const known = points.filter((point) => point !== null);
-  const label = known.length === 0
-    ? "Nothing was recorded yet"
-    : `Past hour: now ${known.at(-1)}, at most ${Math.max(...known)}`;
   return (
     <a class="card tile" href={`#${view}`}>
       <span class="title">
@@ -202,10 +196,10 @@ function Tile({ view, title, kind, big, unit, series, least, children }: {
       <span class="text">{children}</span>
       {series === null ? <RunBars /> : (
         <Spark
-          points={points}
+          what={title}
+          points={recordedPoints(series)}
           kind={kind === "bad" && view === "retry" ? "bad" : "busy"}
           least={least}
-          label={label}
         />
       )}
     </a>

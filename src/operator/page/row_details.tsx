@@ -1,5 +1,5 @@
 /** Shows the details of one row in a dialog, which updates when the row changes. */
-import { type Signal, useSignalEffect } from "@preact/signals";
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { ageText, countText, shownText, utcTimeText } from "../ui/shown_text.ts";
@@ -10,11 +10,12 @@ import type { StoreRow } from "../../base/rows/store_row.ts";
 import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 import { HolderActions } from "./action_dialog.tsx";
 import { DeadLetters } from "./dead_letters.tsx";
-import { LaneAxis } from "./charts.tsx";
+import { Lane, LaneAxis, type LaneBlock } from "./charts.tsx";
 import { StateMark } from "./marks.tsx";
 import { pageTables, programNowMinuteMs } from "./page_state.ts";
+import { requestJsonFromProgram } from "./read_stream.ts";
 import { AgeText, parseInstantMs, participantReasonText, participantText } from "./row_parts.tsx";
-import { dayRange, ScheduleLane } from "./schedules.tsx";
+import { dayRange, laneBlocks, ScheduleLane } from "./schedules.tsx";
 import { ServerActions, TopicDetailsView } from "./topic_view.tsx";
 import { tickScheduleState } from "./views.tsx";
 
@@ -139,6 +140,7 @@ function UseDetails({ row }: { readonly row: FollowedCoordinationRow }): JSX.Ele
       {limit !== null && <p>{kind === "barrier" ? "Members that it needs" : "Permits"}: {countText(limit)}</p>}
       <PeopleTable caption={words.holders} people={first_holders} count={holders} row={row} isQueue={false} />
       <PeopleTable caption={words.waiters} people={first_waiters} count={waiters} row={row} isQueue />
+      {(kind === "lock" || kind === "election") && <PastHolds key={row.name} row={row} />}
     </>
   );
 }
@@ -231,20 +233,56 @@ function TickDetails({ row }: { readonly row: FollowedScheduleRow }): JSX.Elemen
       />
       <ScheduleLane row={row} />
       <LaneAxis range={dayRange(programNowMinuteMs.value)} />
-      {runs.length > 0 && (
-        <table>
-          <caption>Last ticks, the newest first (UTC)</caption>
-          <thead>
-            <tr>
-              {["Tick", "Result", "Try", "Host", "Took", "Why"].map((head) => <th key={head} scope="col">{head}</th>)}
-            </tr>
-          </thead>
-          <tbody>
-            {runs.toReversed().map((run) => <RunCells key={`${run.tick} ${run.attempt} ${run.result}`} run={run} />)}
-          </tbody>
-        </table>
-      )}
+      <RunTable caption="Last ticks, the newest first (UTC)" runs={runs} />
     </>
+  );
+}
+
+/** The past holds of a lock, or terms of an election, over 24 hours. */
+function PastHolds({ row: { kind, name, first_holders } }: { readonly row: FollowedCoordinationRow }): JSX.Element {
+  const runs = useSignal<readonly RecordedRunRow[]>([]);
+  const why = useSignal("reading the history");
+  useSignalEffect(() => {
+    requestJsonFromProgram<RecordedRunRow[]>(`/history?${new URLSearchParams({ kind, name })}`).then((found) => {
+      runs.value = found;
+      why.value = found.length > 0
+        ? ""
+        : `No history: baton ${kind === "lock" ? "lock" : "elect"} --history records one.`;
+    }, (thrown: unknown) => why.value = thrown instanceof Error ? thrown.message : String(thrown));
+  });
+  const nowMs = programNowMinuteMs.value;
+  const range = { fromMs: nowMs - 86_400_000, nowMs, toMs: nowMs };
+  const holds = first_holders.map(({ since, host }): LaneBlock => {
+    return { fromMs: parseInstantMs(since) || nowMs, toMs: nowMs, kind: "running", title: `held on ${host}` };
+  });
+  const blocks = [...laneBlocks({ runs: runs.value, running: null }, nowMs), ...holds];
+  return (
+    <>
+      <h3>Past 24 hours</h3>
+      <Lane range={range} blocks={blocks} nextMs={[]} label={`${countText(runs.value.length)} recorded`} />
+      <LaneAxis range={range} />
+      {why.value !== "" && <p>{shownText(why.value)}</p>}
+      <RunTable caption="Last holds, the newest first (UTC)" runs={runs.value} />
+    </>
+  );
+}
+
+function RunTable({ caption, runs }: {
+  readonly caption: string;
+  readonly runs: readonly RecordedRunRow[];
+}): JSX.Element | null {
+  if (runs.length === 0) return null;
+  const heads = ["Time", "Result", "Try", "Host", "Took", "Why"];
+  return (
+    <table>
+      <caption>{caption}</caption>
+      <thead>
+        <tr>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr>
+      </thead>
+      <tbody>
+        {runs.toReversed().map((run) => <RunCells key={`${run.tick} ${run.began} ${run.result}`} run={run} />)}
+      </tbody>
+    </table>
   );
 }
 
@@ -254,7 +292,7 @@ function RunCells({ run }: { readonly run: RecordedRunRow }): JSX.Element {
   const end = signal ?? (exit_code === null || exit_code === 0 ? "" : `exit ${exit_code}`);
   return (
     <tr>
-      <th scope="row">{utcTimeText(parseInstantMs(tick))}{range}</th>
+      <th scope="row">{utcTimeText(parseInstantMs(tick ?? began))}{range}</th>
       <td data-head="Result">
         <StateMark kind={result === "done" ? "good" : result === "skipped" ? "warn" : "bad"} text={result} />
       </td>

@@ -76,7 +76,10 @@ function runTitle({ result, host, tick, exit_code, why }: RecordedRunRow): strin
 }
 
 /** Returns the runs of a schedule as blocks of a lane. */
-export function laneBlocks({ runs, running }: FollowedScheduleRow, nowMs: number): LaneBlock[] {
+export function laneBlocks(
+  { runs, running }: Pick<FollowedScheduleRow, "runs" | "running">,
+  nowMs: number,
+): LaneBlock[] {
   const blocks: LaneBlock[] = runs.map((run) => {
     const fromMs = parseInstantMs(run.began ?? run.tick);
     const toMs = Math.max(fromMs, parseInstantMs(run.ended ?? run.until ?? run.tick));

@@ -8,6 +8,10 @@ import type { AnsweredTopicRow } from "../ui/ui_rows.ts";
 import { ActionButton } from "./action_dialog.tsx";
 import { pageTables } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
+import { topicReadingFrom } from "../ui/topic_reading.ts";
+import { hourText, Spark } from "./charts.tsx";
+import type { MarkKind } from "./marks.tsx";
+import { type HourPoints, topicPoints } from "./recorded_hour.ts";
 
 const readEveryMs = 2000;
 
@@ -28,7 +32,7 @@ function useTopicReading(topic: string): Signal<TopicReading> {
       const before = read.peek().now;
       try {
         const now = await requestJsonFromProgram<AnsweredTopicRow>(`/topic?${new URLSearchParams({ topic })}`);
-        read.value = { now, rate: rateBetween(before, now), why: "" };
+        read.value = { now, rate: before === null ? null : topicReadingFrom(before, now).rate, why: "" };
       } catch (thrown) {
         read.value = { now: before, rate: null, why: thrown instanceof Error ? thrown.message : String(thrown) };
       }
@@ -41,13 +45,6 @@ function useTopicReading(topic: string): Signal<TopicReading> {
     };
   });
   return read;
-}
-
-function rateBetween(before: AnsweredTopicRow | null, now: AnsweredTopicRow): number | null {
-  if (before === null) return null;
-  const spentMs = Date.parse(now.at) - Date.parse(before.at);
-  const added = Number(now.end) - Number(before.end);
-  return spentMs <= 0 || added < 0 ? null : Math.round(10_000 * added / spentMs) / 10;
 }
 
 export function TopicDetailsView({ row }: { readonly row: TopicListRow }): JSX.Element {
@@ -75,8 +72,23 @@ export function TopicDetailsView({ row }: { readonly row: TopicListRow }): JSX.E
         ))}
       </dl>
       {why !== "" && <p class="state bad">{shownText(why)}</p>}
+      <HourChart what="Messages in per second" points={topicPoints(topic, "rate")} kind="busy" />
+      <HourChart what="Messages behind of the slowest subscriber" points={topicPoints(topic, "behind")} kind="warn" />
       {now !== null && now.subscribers.length > 0 && <Subscribers rows={now.subscribers} />}
       <MoveButton row={row} />
+    </>
+  );
+}
+
+function HourChart({ what, points, kind }: {
+  readonly what: string;
+  readonly points: HourPoints;
+  readonly kind: MarkKind;
+}): JSX.Element {
+  return (
+    <>
+      <h3>{hourText(what, points)}</h3>
+      <Spark what={what} points={points} kind={kind} least={20} />
     </>
   );
 }

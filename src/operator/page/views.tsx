@@ -5,8 +5,10 @@ import type { FollowedCoordinationRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import { topicStateText } from "../../base/rows/row_texts.ts";
 import { type FollowedScheduleRow, isScheduleOverdue } from "../../base/rows/schedule_row.ts";
-import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
-import type { RatedProcessRow, RatedStoreRow } from "../ui/ui_rows.ts";
+import type { TopicServerRow } from "../../base/rows/topic_row.ts";
+import { Spark } from "./charts.tsx";
+import { topicPoints } from "./recorded_hour.ts";
+import type { RatedProcessRow, RatedStoreRow, RatedTopicRow } from "../ui/ui_rows.ts";
 import type { TableColumn } from "./data_table.tsx";
 import { StateMark } from "./marks.tsx";
 import {
@@ -159,7 +161,28 @@ export function tickScheduleState(row: FollowedScheduleRow, now: number): {
   return { kind, text: `last ${last.result}` };
 }
 
-export const topicTableColumns: readonly TableColumn<TopicListRow>[] = [
+/** A number of a topic with its past hour. A topic without a reading has no number. */
+function readingColumn(id: "rate" | "behind", head: string, unit: string): TableColumn<RatedTopicRow> {
+  const textOf = ({ reading }: RatedTopicRow) => {
+    const number = reading?.[id] ?? null;
+    return number === null ? "no reading" : `${countText(number)}${unit}`;
+  };
+  return {
+    id,
+    head,
+    text: textOf,
+    order: ({ reading }) => reading?.[id] ?? -1,
+    cell: (row) => (
+      <span class="state">
+        <Spark what={head} points={topicPoints(row.topic, id)} kind="busy" least={20} />
+        {textOf(row)}
+      </span>
+    ),
+    isNumber: true,
+  };
+}
+
+export const topicTableColumns: readonly TableColumn<RatedTopicRow>[] = [
   { id: "topic", head: "Topic", text: ({ topic }) => topic },
   { id: "server", head: "Owner", text: ({ server }) => server },
   {
@@ -171,7 +194,20 @@ export const topicTableColumns: readonly TableColumn<TopicListRow>[] = [
       return <StateMark kind={state === "offline" ? "bad" : state === "stored" ? "good" : "warn"} text={state} />;
     },
   },
-  numberColumn("epoch", "Epoch", ({ epoch }) => epoch),
+  readingColumn("rate", "In", "/s"),
+  readingColumn("behind", "Behind", ""),
+  {
+    ...numberColumn("subscribers", "Subscribers", ({ reading }) => reading?.subscribers ?? -1),
+    text: ({ reading }) => countText(reading?.subscribers ?? null),
+  },
+  {
+    id: "read",
+    head: "Read",
+    text: () => "",
+    order: ({ reading }) => -parseInstantMs(reading?.at ?? null),
+    cell: ({ reading }) => reading === null ? "-" : <RelativeTimeText at={reading.at} />,
+    isNumber: true,
+  },
 ];
 
 export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [

@@ -3,10 +3,11 @@
  * Owns no clock: its owner calls `sample` at intervals.
  */
 import type { FollowedCoordinationRow, HolderRow } from "../../base/rows/object_row.ts";
+import type { TopicReading } from "./topic_reading.ts";
 import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
 
 export const sampledTotals = [
-  ...["held", "waiting", "handovers", "published", "undelivered"] as const,
+  ...["held", "waiting", "handovers", "published", "behind"] as const,
   ...["pending", "dead", "delivered"] as const,
 ] satisfies string[];
 export type SampledTotal = (typeof sampledTotals)[number];
@@ -18,6 +19,9 @@ export interface TotalsSample {
   readonly atMs: number;
   readonly totals: Totals;
 }
+
+/** A time, and the messages per second and the largest backlog at that time. */
+export type TopicPoint = readonly [atMs: number, rate: number | null, behind: number];
 
 export interface ActivityEvent {
   readonly number: number;
@@ -32,8 +36,11 @@ export interface ActivityEvent {
 export interface RecordedHour {
   /** The start of the recording. */
   readonly sinceMs: number;
-  readonly everyMs: number;
+  /** The time of the answer, after which a page requests the rest. */
+  readonly nowMs: number;
   readonly samples: readonly TotalsSample[];
+  /** The points of each topic, one a minute. */
+  readonly topics: Readonly<Record<string, readonly TopicPoint[]>>;
   /** The newest event is the last one. */
   readonly activity: readonly ActivityEvent[];
 }
@@ -41,6 +48,10 @@ export interface RecordedHour {
 export const sampleEveryMs = 10_000;
 export const samplesMax = 360;
 export const activityMax = 200;
+/** One hour of points, and how many topics have points. */
+const topicPointsMax = 60;
+const topicPointEveryMs = 60_000;
+export const recordedTopicsMax = 200;
 /** More changes of holders between two samples than this become one line. */
 const singleHandoversMax = 20;
 
@@ -57,6 +68,7 @@ export class RowRecorder {
   /** The share of each lock and election in the totals, and its first holder. */
   readonly #shares = new Map<string, ObjectShare>();
   readonly #lastRuns = new Map<string, string>();
+  readonly #topics = new Map<string, TopicPoint[]>();
   #held = 0;
   #waiting = 0;
   #handovers = 0;
@@ -96,9 +108,16 @@ export class RowRecorder {
     this.#add({ atMs: nowMs, kind, name: row.name, what: host === "" ? result : `${result} on ${host}` });
   }
 
-  /** Notes an event about another object, such as a store that is paused. */
-  noteEvent(event: Omit<ActivityEvent, "number">): void {
-    this.#add(event);
+  noteTopic(topic: string, { rate, behind }: TopicReading, nowMs: number): void {
+    const points = this.#topics.get(topic) ?? [];
+    const [lastMs = 0] = points.at(-1) ?? [];
+    if (nowMs - lastMs < topicPointEveryMs || (points.length === 0 && this.#topics.size >= recordedTopicsMax)) return;
+    this.#topics.set(topic, [...points, [nowMs, rate, behind] as const].slice(-topicPointsMax));
+  }
+
+  /** Forgets the topics that are gone. */
+  keepTopics(topics: ReadonlySet<string>): void {
+    for (const topic of this.#topics.keys()) if (!topics.has(topic)) this.#topics.delete(topic);
   }
 
   /** Adds a sample of the totals. `polled` are the totals that are not counted here; null while nothing is known. */
@@ -116,12 +135,15 @@ export class RowRecorder {
     while (this.#samples.length > samplesMax) this.#samples.shift();
   }
 
-  /** Returns the samples and the events after a time. */
-  hourAfter(afterMs: number): RecordedHour {
+  /** Returns everything that was recorded after a time. */
+  hourAfter(afterMs: number, nowMs: number): RecordedHour {
     return {
       sinceMs: this.#sinceMs,
-      everyMs: sampleEveryMs,
+      nowMs,
       samples: this.#samples.filter(({ atMs }) => atMs > afterMs),
+      topics: Object.fromEntries(
+        [...this.#topics].map(([topic, points]) => [topic, points.filter(([atMs]) => atMs > afterMs)]),
+      ),
       activity: this.#activity.filter(({ atMs }) => atMs > afterMs),
     };
   }
@@ -143,15 +165,13 @@ const whoOf = ({ user, host }: HolderRow) => `${user}@${host}`;
 /**
  * Returns one value for each of `count` intervals up to the newest one; null for an interval that was not recorded.
  */
-export function sampledPoints(
-  samples: readonly TotalsSample[],
-  name: SampledTotal,
+export function pointsOverTime(
+  samples: readonly { readonly atMs: number; readonly value: number | null }[],
   { nowMs, everyMs, count }: { readonly nowMs: number; readonly everyMs: number; readonly count: number },
 ): (number | null)[] {
   const points = new Array<number | null>(count).fill(null);
-  for (const { atMs, totals } of samples) {
+  for (const { atMs, value } of samples) {
     const index = count - 1 - Math.floor((nowMs - atMs) / everyMs);
-    const value = totals[name];
     if (index < 0 || index >= count || value === null) continue;
     points[index] = Math.max(points[index] ?? 0, value);
   }

@@ -4,6 +4,7 @@ import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../base/rows/process_row.ts";
 import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
 import type { StoreRow } from "../../base/rows/store_row.ts";
+import type { TopicReading } from "./topic_reading.ts";
 import type { TopicDetailsRow, TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 
 export interface RatedStoreRow extends StoreRow {
@@ -15,9 +16,14 @@ export interface RatedProcessRow extends Omit<ProcessMetricsRow, "counters"> {
   readonly rates: Readonly<Record<string, number>>;
 }
 
-/** The answer of a topic's server. The page computes the rate from two answers. */
+/** The answer of a topic's server. A rate is computed from two answers. */
 export interface AnsweredTopicRow extends TopicDetailsRow {
   readonly at: string;
+}
+
+export interface RatedTopicRow extends TopicListRow {
+  /** Null until the topic's server has responded. */
+  readonly reading: TopicReading | null;
 }
 
 export interface ActionRow {
@@ -57,7 +63,7 @@ export interface UiTables {
   readonly barriers: FollowedCoordinationRow;
   readonly pools: FollowedPoolRow;
   readonly ticks: FollowedScheduleRow;
-  readonly topics: TopicListRow;
+  readonly topics: RatedTopicRow;
   readonly servers: TopicServerRow;
   readonly stores: RatedStoreRow;
   readonly processes: RatedProcessRow;

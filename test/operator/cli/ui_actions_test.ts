@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { request } from "node:http";
 import { DirectStore } from "../../../src/retry/queue/sqlite/direct_store.ts";
 import { readOnlyRules } from "../../../src/retry/queue/store_rules.ts";
-import type { MessageListPage } from "../../../src/base/rows/store_row.ts";
+import type { DeadLetterGroups, MessageListPage } from "../../../src/base/rows/store_row.ts";
 import { BatonSession, untilMade } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type ServedPage, servePage } from "../../support/ui_page.ts";
@@ -152,6 +152,8 @@ describe("what they do", () => {
       await holderOf("who", "nightly");
       expect((await act("break", { name: "nightly", ...first })).status).toBe(409);
       expect((await act("break", { name: "nightly", ...first, force: true, typed: "nightly" })).status).toBe(409);
+      expect(JSON.parse((await read("/history?kind=lock&name=nightly")).text)).toEqual([]);
+      expect((await read("/history?kind=topic&name=nightly")).status).toBe(400);
       await session.run(": >end");
       expect((await next.ended).code).toBe(0);
     });
@@ -192,6 +194,10 @@ describe("what they do", () => {
       expect((await page("reason=none")).messages).toEqual([]);
       expect((await read(`/dead?store=${store}&after=-1`)).status).toBe(400);
       expect((await read("/dead?store=/etc")).status).toBe(404);
+      const { groups, counted } = JSON.parse((await read(`/groups?store=${store}`)).text) as DeadLetterGroups;
+      expect(counted).toBe(groups.reduce((sum, { count }) => sum + count, 0));
+      expect(groups.find(({ last_error }) => last_error === "<b>timeout</b>")?.count).toBe(timeouts.messages.length);
+      expect((await read("/groups?store=/etc")).status).toBe(404);
 
       const folder = session.path("store");
       const letters = one.messages.map(({ id, last_at }) => ({ id, last_at }));

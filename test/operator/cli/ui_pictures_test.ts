@@ -21,7 +21,25 @@ import {
 
 setDefaultTimeout(60_000);
 
-const views = ["overview", "locks", "elections", "barriers", "pools", "ticks", "topics", "retry", "servers"];
+/** Rows whose details are looked at, too. */
+const details = [
+  "locks/nightly-backup",
+  "topics/orders",
+  "retry/%2Fvar%2Flib%2Fbaton%2Fwebhooks",
+  "ticks/invoice-export",
+];
+const views = [
+  "overview",
+  "locks",
+  "elections",
+  "barriers",
+  "pools",
+  "ticks",
+  "topics",
+  "retry",
+  "servers",
+  ...details,
+];
 /** Where pictures of all views are written; nowhere if it is not set. */
 const folder = process.env["BATON_UI_PICTURES"];
 
@@ -41,7 +59,7 @@ const files: Readonly<Record<string, { readonly type: string; readonly text: str
 };
 
 /** Serves the files of the page, and the rows of a sample as its stream, which stays open. */
-function serveSample({ tables, hour }: SamplePage): Bun.Server<undefined> {
+function serveSample({ tables, hour, answers = {} }: SamplePage): Bun.Server<undefined> {
   const event = (name: string, data: unknown) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
   const hello = { nowMs: Date.now(), mayAct: true, showsBodies: false };
   return Bun.serve({
@@ -52,6 +70,7 @@ function serveSample({ tables, hour }: SamplePage): Bun.Server<undefined> {
       const file = files[pathname];
       if (file !== undefined) return new Response(file.text, { headers: { "content-type": file.type } });
       if (pathname === "/series") return Response.json(hour);
+      if (Object.hasOwn(answers, pathname)) return Response.json(answers[pathname]);
       if (pathname !== "/stream") return new Response("not in the sample\n", { status: 404 });
       const rows = new TextEncoder().encode(event("hello", hello) + event("tables", tables));
       return new Response(new ReadableStream({ start: (stream) => stream.enqueue(rows) }));
@@ -84,7 +103,7 @@ describeWithPeer("chromium", "pictures of the page", () => {
   };
   const open = async (page: Page, view: string) => {
     await page.evaluate(`location.hash = "${view}"`);
-    await page.locator("main h1").first().waitFor();
+    await page.locator(details.includes(view) ? "dialog[open] tbody th" : "main h1").first().waitFor();
   };
 
   for (const size of Object.keys(sizes) as Size[]) {
@@ -94,7 +113,7 @@ describeWithPeer("chromium", "pictures of the page", () => {
         await page.evaluate(axe);
         for (const view of views) {
           await open(page, view);
-          await picture(page, `${view}_${size}`);
+          await picture(page, `${view.replaceAll(/\W+/g, "_")}_${size}`);
           expect(await page.evaluate(widerThanScreen)).toEqual([]);
           expect(await page.evaluate(brokenWords)).toEqual([]);
           const { violations } = await page.evaluate(axeRun) as {
@@ -137,7 +156,7 @@ describeWithPeer("chromium", "pictures of the page", () => {
 const axeRun = `axe.run(document, { resultTypes: ["violations"], rules: { "skip-link": { enabled: false } } })`;
 
 /** Returns the elements that reach over the right edge of the screen, unless a parent hides that part. */
-const widerThanScreen = `[...document.querySelectorAll("main *")].filter((one) => {
+const widerThanScreen = `[...document.querySelectorAll("main *, dialog[open] *")].filter((one) => {
   const hides = one.closest("svg, .unseen, .cut, .place, .feed, thead");
   return hides === null && one.getBoundingClientRect().right > innerWidth + 1;
 }).map((one) => one.outerHTML.slice(0, 100))`;
@@ -145,7 +164,7 @@ const widerThanScreen = `[...document.querySelectorAll("main *")].filter((one) =
 /** Returns words that are drawn on two lines. Names and commands may be broken. */
 const brokenWords = `(() => {
   const broken = [];
-  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const texts = document.createTreeWalker(document.querySelector("dialog[open]") ?? document.querySelector("main"), NodeFilter.SHOW_TEXT);
   for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
     if (node.parentElement.closest("code, .name, .what, svg, .unseen, dd.mono") !== null) continue;
     for (const { index, 0: word } of node.data.matchAll(/[\\p{L}\\p{N}]{2,30}/gu)) {

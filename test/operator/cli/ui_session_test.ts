@@ -66,7 +66,7 @@ describe("requests", () => {
     expect((await ask("/other")).status).toBe(404);
     expect((await ask("/series")).status).toBe(401);
     expect((await ask("/series?after=yesterday", bearer(token()))).status).toBe(400);
-    expect(JSON.parse((await ask("/series", bearer(token()))).text)).toMatchObject({ everyMs: 10_000, activity: [] });
+    expect(JSON.parse((await ask("/series", bearer(token()))).text)).toMatchObject({ topics: {}, activity: [] });
   });
 
   test("attacks: a rebound name, another origin, a form of another site", async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { tablePatchesKeptMax, tableRowsMax, UiTableModel } from "../../../../src/operator/ui/table_model.ts";
-import type { TopicListRow } from "../../../../src/base/rows/topic_row.ts";
+import type { RatedTopicRow } from "../../../../src/operator/ui/ui_rows.ts";
 
-const topic = (name: string, epoch = 1): TopicListRow => {
-  return { topic: name, server: "s1", there: true, served: true, epoch, state: "stored" };
+const topic = (name: string, epoch = 1): RatedTopicRow => {
+  return { topic: name, server: "s1", there: true, served: true, epoch, state: "stored", reading: null };
 };
 const parse = (patch: { text: string } | null) => patch === null ? null : JSON.parse(patch.text) as unknown;
 
