@@ -1,7 +1,6 @@
 /** Reads from the servers of topics how the topics do: some topics at a time, because each of them is one request. */
 import { mapInBatches } from "../../src/coordination/nodes/node_requests.ts";
-import { type TopicReading, topicReadingFrom } from "../../src/operator/ui/topic_reading.ts";
-import type { AnsweredTopicRow } from "../../src/operator/ui/ui_rows.ts";
+import { type AnsweredTopicRow, type TopicReading, topicReadingFrom } from "../../src/operator/ui/topic_reading.ts";
 import type { PageAnswer, PageContext } from "../product.ts";
 
 /** How many topics one call reads, and how many of them at the same time. */

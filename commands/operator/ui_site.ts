@@ -49,7 +49,7 @@ const files: ReadonlyMap<string, { readonly type: string; readonly text: string 
 ]);
 
 const actionsPath = "/actions/";
-const detailPaths: readonly string[] = ["/stream", "/series", "/dead", "/topic", "/body", "/history"];
+const detailPaths: readonly string[] = ["/stream", "/series", "/dead", "/topic", "/groups", "/body", "/history"];
 
 function accessOf(path: string): RequestAccess {
   if (path.startsWith(actionsPath)) return "act";

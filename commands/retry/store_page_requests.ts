@@ -16,9 +16,9 @@ import type { PageAnswer, ReadUiActionRequest, UiPageRequests } from "../product
 /** Maximum number of dead letters on a page and in one action. */
 const lettersMax = 100;
 const bodyBytesMax = 64 << 10;
-/** Maximum number of dead letters that are counted in groups, and how many are read at once. */
+/** Maximum number of dead letters that are counted in groups, and how many one call reads. */
 const groupedMax = 10_000;
-const groupedAtOnce = 500;
+const lettersOfOneRead = 500;
 const groupsMax = 50;
 
 export function retryPageRequests(stores: FoundStores, redaction: Redaction): UiPageRequests {
@@ -63,7 +63,7 @@ const groupsAnswer = (stores: FoundStores, redaction: Redaction): PageAnswer => 
   const groups = new Map<string, { row: Omit<DeadLetterGroupRow, "destination">; readonly newestId: string }>();
   let counted = 0;
   for (let afterSeq = 0; counted < groupedMax;) {
-    const found = await store.read("list", { states: ["dead"] }, { afterSeq, max: groupedAtOnce });
+    const found = await store.read("list", { states: ["dead"] }, { afterSeq, max: lettersOfOneRead });
     for (const message of found) {
       const { id, reason, last_error, first_at } = makeListedMessageRow(message, name);
       const key = JSON.stringify([reason, last_error]);
@@ -72,7 +72,7 @@ const groupsAnswer = (stores: FoundStores, redaction: Redaction): PageAnswer => 
     }
     counted += found.length;
     const last = found.at(-1);
-    if (last === undefined || found.length < groupedAtOnce) break;
+    if (last === undefined || found.length < lettersOfOneRead) break;
     afterSeq = last.seq;
     await setImmediate(); // the rows of the page come between two readings
   }

@@ -3,14 +3,9 @@ import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../src/ba
 import type { FollowedPoolRow, PoolItemRow } from "../../src/base/rows/pool_row.ts";
 import type { FollowedScheduleRow, RecordedRunRow } from "../../src/base/rows/schedule_row.ts";
 import type { DeadLetterGroups, ListedMessageRow, MessageListPage } from "../../src/base/rows/store_row.ts";
+import type { AnsweredTopicRow } from "../../src/operator/ui/topic_reading.ts";
 import type { RecordedHour, Totals } from "../../src/operator/ui/row_recorder.ts";
-import type {
-  AboutRow,
-  AnsweredTopicRow,
-  RatedStoreRow,
-  UiTablePatch,
-  UiTables,
-} from "../../src/operator/ui/ui_rows.ts";
+import type { AboutRow, RatedStoreRow, UiTablePatch, UiTables } from "../../src/operator/ui/ui_rows.ts";
 
 export interface SamplePage {
   readonly tables: UiTablePatch;
@@ -158,6 +153,7 @@ function scheduleRow(nowMs: number, sample: SampleSchedule): FollowedScheduleRow
   for (let back = runsSinceMinutes === undefined ? 0 : 1; back < 60; back++) {
     const tickMs = lastTick - back * everyMs;
     if (tickMs < nowMs - 18 * hourMs) break;
+    if (tickMs + 1.6 * takesMinutes * minuteMs > nowMs) continue;
     const noise = 0.8 + (back * 7 % 10) / 25;
     runs.unshift(runRow(name, host, tickMs, takesMinutes * minuteMs * noise, last[back] ?? "done"));
   }
@@ -288,7 +284,7 @@ function sampledHour(nowMs: number): RecordedHour {
   const event = (number: number, minutes: number, kind: "good" | "bad" | "busy" | "idle", name: string, what: string) =>
     ({ number, atMs: nowMs - minutes * minuteMs, kind, name, what }) as const;
   return {
-    sinceMs: nowMs - hourMs,
+    sinceMs: nowMs - 2 * hourMs,
     nowMs,
     samples: Array.from({ length: 360 }, (_, index) => ({
       atMs: nowMs - (359 - index) * 10_000,
@@ -430,7 +426,7 @@ export function samplePage(nowMs: number): SamplePage {
       servers: byKey(servers, ({ server }) => server),
       stores: byKey(
         [
-          storeRow(nowMs, "default", { waiting: 128, dead: 108, done: 91_400, processors: 0 }),
+          storeRow(nowMs, "default", { waiting: 128, done: 91_400, processors: 0 }),
           storeRow(nowMs, "webhooks", { waiting: 1112, dead: 137, done: 204_110, rate: 14 }),
           storeRow(nowMs, "mail", { done: 12_031 }),
         ],

@@ -42,7 +42,8 @@ export function Spark({ what, points, kind, least }: {
     <svg class="spark" viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={label}>
       <title>{label}</title>
       {unbrokenParts(points).map(({ from, values }) => {
-        const line = values.map((value, index) => `${index === 0 ? "M" : "L"}${x(from + index)} ${y(value)}`).join("");
+        const points = values.map((value, index) => `${index === 0 ? "M" : "L"}${x(from + index)} ${y(value)}`);
+        const line = `${points.join("")}h.01`; // a single point is a dot
         const area = `${line}L${x(from + values.length - 1)} ${height}L${x(from)} ${height}Z`;
         return (
           <g key={from}>

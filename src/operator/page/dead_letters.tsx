@@ -1,6 +1,7 @@
 /** Shows the dead letters of one store, 100 at a time. */
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { countText, shownText } from "../ui/shown_text.ts";
 import type {
   DeadLetterGroupRow,
@@ -27,7 +28,6 @@ interface LettersState {
   readonly store: StoreRow;
   readonly place: Signal<LetterPlace>;
   readonly answer: Signal<MessageListPage | null>;
-  readonly groups: Signal<DeadLetterGroups | null>;
   /** Why the dead letters could not be read; empty if they were read. */
   readonly why: Signal<string>;
   readonly body: Signal<string>;
@@ -39,7 +39,6 @@ const messageOf = (thrown: unknown) => thrown instanceof Error ? thrown.message 
 function useLetters(store: StoreRow): LettersState {
   const place = useSignal<LetterPlace>({ after: [0], field: "error", value: "" });
   const answer = useSignal<MessageListPage | null>(null);
-  const groups = useSignal<DeadLetterGroups | null>(null);
   const why = useSignal("");
   const body = useSignal("");
   const read = async () => {
@@ -49,7 +48,6 @@ function useLetters(store: StoreRow): LettersState {
     try {
       const found = await requestJsonFromProgram<MessageListPage>(`/dead?${query}`);
       if (place.peek() === wanted) answer.value = found;
-      groups.value = await requestJsonFromProgram(`/groups?${new URLSearchParams({ store: store.folder })}`);
       why.value = "";
     } catch (thrown) {
       why.value = messageOf(thrown);
@@ -59,7 +57,7 @@ function useLetters(store: StoreRow): LettersState {
     void place.value;
     void read();
   });
-  return { store, place, answer, groups, why, body, read };
+  return { store, place, answer, why, body, read };
 }
 
 export function DeadLetters({ store }: { readonly store: StoreRow }): JSX.Element {
@@ -69,7 +67,7 @@ export function DeadLetters({ store }: { readonly store: StoreRow }): JSX.Elemen
   const next = answer?.next ?? null;
   return (
     <section aria-label="Dead letters">
-      <LetterGroups state={state} />
+      <LetterGroups store={store} onShow={(group) => place.value = { after: [0], ...filterForGroup(group) }} />
       <h3>Dead letters</h3>
       <LetterFilter place={place} />
       {why.value !== "" && <p role="status" class="state bad">{shownText(why.value)}</p>}
@@ -97,23 +95,33 @@ export function DeadLetters({ store }: { readonly store: StoreRow }): JSX.Elemen
   );
 }
 
-/** The dead letters by reason and last error. A button shows the letters of a group. */
-function LetterGroups({ state: { place, groups, store } }: { readonly state: LettersState }): JSX.Element | null {
-  if (groups.value === null || groups.value.groups.length === 0) return null;
-  const { groups: rows, counted } = groups.value;
-  const { count } = store.states.dead;
-  const heads = ["Letters", "Last error", "Destination of the newest", "Accepted"];
-  const show = ({ reason, last_error }: DeadLetterGroupRow) => {
-    const error = last_error?.split("[redacted]")[0] ?? "";
-    place.value = {
-      after: [0],
-      ...error === "" ? { field: "reason", value: reason ?? "" } : { field: "error", value: error },
+/** How often the groups of a store are read at most, in milliseconds: one reading looks at all of its dead letters. */
+const groupsEveryMs = 10_000;
+
+/** Shows the dead letters of a store by reason and last error. `onShow` is called for the group that a user chooses. */
+export function LetterGroups({ store: { folder, name, states: { dead: { count } } }, onShow }: {
+  readonly store: StoreRow;
+  readonly onShow: (group: DeadLetterGroupRow) => void;
+}): JSX.Element | null {
+  const groups = useSignal<DeadLetterGroups | null>(null);
+  const readMs = useRef(-Infinity);
+  useEffect(() => {
+    if (count === 0) return;
+    const read = async () => {
+      readMs.current = performance.now();
+      groups.value = await requestJsonFromProgram(`/groups?${new URLSearchParams({ store: folder })}`);
     };
-  };
+    const waitMs = Math.max(0, readMs.current + groupsEveryMs - performance.now());
+    const timer = setTimeout(() => void read().catch(() => {}), waitMs); // the letters below say why they are not read
+    return () => clearTimeout(timer);
+  }, [folder, count]);
+  if (count === 0 || groups.value === null || groups.value.groups.length === 0) return null;
+  const { groups: rows, counted } = groups.value;
+  const heads = ["Letters", "Last error", "Destination of the newest", "Accepted"];
   return (
     <table class="groups">
       <caption>
-        {countText(count)} dead letters by reason and last error
+        {`${countText(count)} dead letters of ${shownText(name)}, by reason and last error`}
         {counted < count ? `: the ${countText(counted)} oldest` : ""}
       </caption>
       <thead>
@@ -123,7 +131,7 @@ function LetterGroups({ state: { place, groups, store } }: { readonly state: Let
         {rows.map((row) => (
           <tr key={`${row.reason} ${row.last_error}`}>
             <th scope="row">
-              <button type="button" onClick={() => show(row)}>{countText(row.count)}</button>
+              <button type="button" onClick={() => onShow(row)}>{countText(row.count)}</button>
             </th>
             <td>
               {shownText(row.last_error ?? "no error")}
@@ -143,6 +151,12 @@ function LetterGroups({ state: { place, groups, store } }: { readonly state: Let
       </tbody>
     </table>
   );
+}
+
+/** Returns the filter for the letters of a group. The page does not know what was redacted in an error. */
+function filterForGroup({ reason, last_error }: DeadLetterGroupRow): Omit<LetterPlace, "after"> {
+  const error = last_error?.split("[redacted]")[0] ?? "";
+  return error === "" ? { field: "reason", value: reason ?? "" } : { field: "error", value: error };
 }
 
 function LetterFilter({ place }: Pick<LettersState, "place">): JSX.Element {

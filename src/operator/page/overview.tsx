@@ -16,6 +16,7 @@ import { AgeText, parseInstantMs, participantText, RelativeTimeText } from "./ro
 import { dayRunTotals, judgedSchedules, ScheduleLanes } from "./schedules.tsx";
 import type { ViewName } from "./views.tsx";
 
+const hourMs = 3_600_000;
 const overviewLanes = 9;
 const jobsShown = 6;
 const longestHoldsMax = 6;
@@ -75,7 +76,9 @@ function Fine(): JSX.Element {
     ...of(topics.keys.value.length, "topic", "topics"),
     ...of(stores.keys.value.length, "message store", "message stores"),
   ];
-  return <>In use: {parts.join(", ")}.</>;
+  const sinceMs = recordedHour.value?.sinceMs ?? 0;
+  const isYoung = programNowMinuteMs.value - sinceMs < hourMs;
+  return <>In use: {parts.join(", ")}.{isYoung && ` Recorded since ${utcTimeText(sinceMs).slice(11, 16)} UTC.`}</>;
 }
 
 function Activity(): JSX.Element {
@@ -205,8 +208,6 @@ function Tile({ view, title, kind, big, unit, series, least, children }: {
     </a>
   );
 }
-
-const hourMs = 3_600_000;
 
 /** Draws the runs of each of the past 24 hours; failures are on top and at least 10 px high. */
 function RunBars(): JSX.Element {

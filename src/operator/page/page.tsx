@@ -5,6 +5,7 @@ import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import { ActionDialog } from "./action_dialog.tsx";
 import { attentionItems } from "./attention.ts";
 import { ChartPatterns } from "./charts.tsx";
+import { LetterGroups } from "./dead_letters.tsx";
 import { DataTable, type TableColumn } from "./data_table.tsx";
 import { Card, connectionText, isLive, openView, PageHead, Rail, tableOfView, TopBar } from "./frame.tsx";
 import { StateMark } from "./marks.tsx";
@@ -113,7 +114,30 @@ function View(): JSX.Element {
   if (name === "ticks") return <SchedulesView />;
   if (name === "servers") return <Servers />;
   const List = lists[name];
-  return <List key={name} />;
+  return (
+    <>
+      <List key={name} />
+      {name === "retry" && <DeadLetterCards />}
+    </>
+  );
+}
+
+/** The dead letters of each store, by reason. A group leads to the letters. */
+function DeadLetterCards(): JSX.Element {
+  const { keys, rows } = pageTables.stores;
+  return (
+    <>
+      {keys.value.map((key) => {
+        const store = rows.get(key)?.value;
+        if (store === undefined || store.states.dead.count === 0) return null;
+        return (
+          <section key={key} class="card">
+            <LetterGroups store={store} onShow={() => open("retry")(key)} />
+          </section>
+        );
+      })}
+    </>
+  );
 }
 
 /** The views that are one table. */

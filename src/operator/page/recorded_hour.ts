@@ -23,7 +23,9 @@ async function readNew(): Promise<void> {
   const known = recordedHour.peek();
   const found = await requestJsonFromProgram<RecordedHour>(`/series?after=${known?.nowMs ?? 0}`);
   const isSame = known !== null && known.sinceMs === found.sinceMs;
-  const before = isSame ? known : { samples: [], activity: [], topics: {} };
+  const before: Pick<RecordedHour, "samples" | "activity" | "topics"> = isSame
+    ? known
+    : { samples: [], activity: [], topics: {} };
   const topics = Object.entries(found.topics).map(([topic, points]) => {
     return [topic, [...before.topics[topic] ?? [], ...points].slice(-pointCount)] as const;
   });

@@ -4,18 +4,17 @@ import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import { topicStateText } from "../../base/rows/row_texts.ts";
 import type { SubscriberRow, TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
-import type { AnsweredTopicRow } from "../ui/ui_rows.ts";
 import { ActionButton } from "./action_dialog.tsx";
 import { pageTables } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
-import { topicReadingFrom } from "../ui/topic_reading.ts";
+import { type AnsweredTopicRow, topicReadingFrom } from "../ui/topic_reading.ts";
 import { hourText, Spark } from "./charts.tsx";
 import type { MarkKind } from "./marks.tsx";
 import { type HourPoints, topicPoints } from "./recorded_hour.ts";
 
 const readEveryMs = 2000;
 
-interface TopicReading {
+interface TopicAnswer {
   readonly now: AnsweredTopicRow | null;
   /** Messages put into the topic per second; null before the second reading. */
   readonly rate: number | null;
@@ -23,8 +22,8 @@ interface TopicReading {
 }
 
 /** Reads the details of a topic at intervals while it is shown. */
-function useTopicReading(topic: string): Signal<TopicReading> {
-  const read = useSignal<TopicReading>({ now: null, rate: null, why: "" });
+function useTopicReading(topic: string): Signal<TopicAnswer> {
+  const read = useSignal<TopicAnswer>({ now: null, rate: null, why: "" });
   useSignalEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
     let isOver = false;

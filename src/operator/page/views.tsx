@@ -10,7 +10,7 @@ import { Spark } from "./charts.tsx";
 import { topicPoints } from "./recorded_hour.ts";
 import type { RatedProcessRow, RatedStoreRow, RatedTopicRow } from "../ui/ui_rows.ts";
 import type { TableColumn } from "./data_table.tsx";
-import { StateMark } from "./marks.tsx";
+import { type MarkKind, StateMark } from "./marks.tsx";
 import {
   AgeText,
   parseInstantMs,
@@ -146,13 +146,13 @@ export const poolTableColumns: readonly TableColumn<FollowedPoolRow>[] = [
 
 /** Returns the state of a schedule, in words and as a kind of mark. */
 export function tickScheduleState(row: FollowedScheduleRow, now: number): {
-  readonly kind: "good" | "warn" | "bad" | "idle";
+  readonly kind: MarkKind;
   readonly text: string;
 } {
   const { running, runs } = row;
   if (running !== null) {
     const { host, lost } = running;
-    return lost ? { kind: "bad", text: `lost on ${host}` } : { kind: "good", text: `runs on ${host}` };
+    return lost ? { kind: "bad", text: `lost on ${host}` } : { kind: "busy", text: `runs on ${host}` };
   }
   if (isScheduleOverdue(row, now)) return { kind: "bad", text: "overdue" };
   const last = runs.at(-1);
@@ -221,7 +221,7 @@ export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [
   numberColumn("done", "Done", ({ states }) => states.done.count),
   {
     id: "rate",
-    head: "Rate",
+    head: "Delivered",
     text: ({ rate }) => rate === null ? "-" : `${rate}/s`,
     order: ({ rate }) => rate ?? -1,
     isNumber: true,
@@ -244,12 +244,11 @@ export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [
   },
 ];
 
-const bytesText = (bytes: number | null): string =>
-  bytes === null
-    ? "not known"
-    : bytes >= 2 ** 30
-    ? `${Math.round(bytes / 2 ** 30)} GiB`
-    : `${Math.round(bytes / 2 ** 20)} MiB`;
+function bytesText(bytes: number | null): string {
+  if (bytes === null) return "not known";
+  const [unit, name] = bytes >= 2 ** 30 ? [2 ** 30, "GiB"] : bytes >= 2 ** 20 ? [2 ** 20, "MiB"] : [2 ** 10, "KiB"];
+  return `${countText(Math.round(bytes / unit))} ${name}`;
+}
 
 export const diskTableColumns: readonly TableColumn<RatedStoreRow>[] = [
   nameColumn(),

@@ -1,5 +1,10 @@
 /** Computes from the answers of a topic's server how many messages arrive, and how far subscribers are behind. Pure. */
-import type { AnsweredTopicRow } from "./ui_rows.ts";
+import type { TopicDetailsRow } from "../../base/rows/topic_row.ts";
+
+/** The answer of a topic's server. A rate is computed from two answers. */
+export interface AnsweredTopicRow extends TopicDetailsRow {
+  readonly at: string;
+}
 
 export interface TopicReading {
   readonly at: string;

@@ -5,7 +5,7 @@ import type { ProcessMetricsRow } from "../../base/rows/process_row.ts";
 import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
 import type { StoreRow } from "../../base/rows/store_row.ts";
 import type { TopicReading } from "./topic_reading.ts";
-import type { TopicDetailsRow, TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
+import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 
 export interface RatedStoreRow extends StoreRow {
   /** Messages delivered per second since the previous reading; null before the second reading. */
@@ -14,11 +14,6 @@ export interface RatedStoreRow extends StoreRow {
 
 export interface RatedProcessRow extends Omit<ProcessMetricsRow, "counters"> {
   readonly rates: Readonly<Record<string, number>>;
-}
-
-/** The answer of a topic's server. A rate is computed from two answers. */
-export interface AnsweredTopicRow extends TopicDetailsRow {
-  readonly at: string;
 }
 
 export interface RatedTopicRow extends TopicListRow {

@@ -3,7 +3,7 @@
  * rows, without servers and with thousands of rows.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import type { Browser, Page } from "playwright-core";
@@ -43,10 +43,20 @@ const views = [
 /** Where pictures of all views are written; nowhere if it is not set. */
 const folder = process.env["BATON_UI_PICTURES"];
 
+/** The pictures of docs/guides/alerts.md, and their views. They are written with BATON_WRITE_GOLDEN=1. */
+const docsPictures = {
+  ui_overview: "overview",
+  ui_schedules: "ticks",
+  ui_lock: "locks/nightly-backup",
+  ui_dead_letters: "retry",
+} as const;
+const docsFolder = join(import.meta.dirname, "../../../docs/picture");
+
 const sizes = {
   light: { width: 1440, height: 1000, colorScheme: "light" },
   dark: { width: 1440, height: 1000, colorScheme: "dark" },
   phone: { width: 390, height: 844, colorScheme: "light" },
+  docs: { width: 1200, height: 760, colorScheme: "light" },
 } as const;
 type Size = keyof typeof sizes;
 
@@ -106,7 +116,7 @@ describeWithPeer("chromium", "pictures of the page", () => {
     await page.locator(details.includes(view) ? "dialog[open] tbody th" : "main h1").first().waitFor();
   };
 
-  for (const size of Object.keys(sizes) as Size[]) {
+  for (const size of ["light", "dark", "phone"] as const) {
     test(`every view fits the screen, breaks no word, and axe finds no problem: ${size}`, async () => {
       await withSample(samplePage(Date.now()), size, async (page) => {
         await page.locator(".attention li").first().waitFor();
@@ -124,6 +134,23 @@ describeWithPeer("chromium", "pictures of the page", () => {
       });
     });
   }
+
+  test("docs/guides/alerts.md has its pictures", async () => {
+    if (process.env["BATON_WRITE_GOLDEN"] === "1") {
+      await withSample(samplePage(Date.now()), "docs", async (page) => {
+        await page.locator(".attention li").first().waitFor();
+        for (const [name, view] of Object.entries(docsPictures)) {
+          await open(page, view);
+          await page.screenshot({ path: join(docsFolder, `${name}.png`) });
+        }
+      });
+    }
+    const guide = readFileSync(join(docsFolder, "../guides/alerts.md"), "utf8");
+    for (const name of [...Object.keys(docsPictures), "ui_action"]) {
+      expect(guide).toContain(`(../picture/${name}.png)`);
+      expect(existsSync(join(docsFolder, `${name}.png`))).toBe(true);
+    }
+  });
 
   test("without a reading the page shows no number, and nothing is green", async () => {
     for (const [title, sample] of [["Reading", loadingPage], ["No coordination server responds", lostPage]] as const) {
