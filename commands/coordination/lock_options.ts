@@ -74,6 +74,10 @@ const flags = {
     help: "when the lock has been held this long, run this command, once per hold on one host; limit 30s. " +
       "Example: '1h ./tell.sh'",
   }),
+  onFailure: flagSetting("--on-failure", textType("command"), {
+    group: "command",
+    help: "when the command has failed for good, run this command once; its stdin says what failed; limit 30s",
+  }),
   leaveRunning: toggleSetting("--leave-running", {
     aliases: "-o, --close",
     group: "command",

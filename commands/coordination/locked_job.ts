@@ -43,9 +43,9 @@ import { rejectOnAbort } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { type NestedLockCheck, nestedLockCheck } from "../../src/coordination/job/outer_locks.ts";
 import { showLockWait } from "../../src/coordination/job/wait_display.ts";
+import type { CallNotice } from "../../src/coordination/job/notice_command.ts";
 import type { RecordedHold } from "../../src/coordination/job/recorded_hold.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import type { BusyNoticeWatch } from "./lock/busy_notice_watch.ts";
 import type { HeldTick } from "./lock/tick_lock.ts";
 import { describeThisHolder } from "../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../src/coordination/nodes/zookeeper_lease.ts";
@@ -76,7 +76,7 @@ export async function runLockedJob(
   const moreMs = values.tick === undefined ? 0 : values.skew;
   using limit = connectAndWaitDeadline(deps.clock, options.waitMs, { values, stop: stop.signal, moreMs });
   let guarded = false;
-  let notices: TakenLocks["notices"] = [];
+  const notices: CallNotice[] = [];
   let zk: ZooKeeper | null = null;
   try {
     const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
@@ -87,9 +87,8 @@ export async function runLockedJob(
       deps.guard.setSession(encodeSessionHandle(place.connect, session.session));
     };
     const supervised = toSuperviseOptions(options, io, deps);
-    const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened });
+    const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened, notices });
     limit.cancel();
-    notices = taken.notices;
     facts.granted(taken.leases, taken.waitedMs);
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
     const lease = taken.leases.length === 1 ? taken.leases[0] : await setOf(taken.leases);
@@ -102,13 +101,7 @@ export async function runLockedJob(
       leavesRunning: values.leaveRunning,
       grantedAtMs: taken.grantedAtMs,
       signal: stop.signal,
-      env: commandEnvironment(io, {
-        ...taken,
-        tick: taken.tick?.run,
-        place,
-        note,
-        passAuth: values.passAuth,
-      }),
+      env: commandEnvironment(io, { ...taken, tick: taken.tick?.run, place, note, passAuth: values.passAuth }),
     });
     facts.outcome = outcome;
     const problems = await Promise.all(taken.recorded.map((hold) => hold.end(outcome)));
@@ -122,13 +115,20 @@ export async function runLockedJob(
       startHint: startHintOf(options.names),
     });
     if (ending === null) throw stop.signal.reason;
+    if (values.onFailure) {
+      const { noticeOfCommand } = await import("../../src/coordination/job/failure_notice.ts");
+      notices.push(noticeOfCommand(options, { io, clock: deps.clock, tick: taken.tick, outcome, ending }));
+    }
     // A process that could not be killed may still run, so the session stays open until its timeout.
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
     if (!guarded) deps.guard.end();
     if (zk !== null) await closeCoordinationSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
-    await Promise.all(notices.map((notice) => stop.signal.aborted ? notice.kill() : notice.end()));
+    if (notices.length > 0) {
+      const { endNotices } = await import("../../src/coordination/job/notice_command.ts");
+      await endNotices(notices, stop.signal);
+    }
   }
 }
 
@@ -136,11 +136,12 @@ export async function runLockedJob(
  * Takes the locks. If the session expires during the wait, waits with a new session, at the end of the queue. Calls
  * `opened` for each session; the caller closes the last session.
  */
-async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
+async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened, notices }: {
   readonly deps: LockedJobDependencies;
   readonly place: CoordinationServers;
   readonly limit: AbortSignal;
   readonly opened: (zk: ZooKeeper) => void;
+  readonly notices: CallNotice[];
 }): Promise<TakenLocks> {
   const { clock } = deps;
   const { quiet, waitMs } = options;
@@ -150,7 +151,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
     const zk = await openCoordinationSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
     opened(zk);
     try {
-      const context = { io, clock, signal: limit, acl: place.connect.acl, startMs };
+      const context = { io, clock, signal: limit, acl: place.connect.acl, startMs, notices };
       const taking = deps.takeLocks(zk, options, context);
       setImmediate(() => prepareForCommand(options.command)); // uses the time in which the servers work
       return await taking;
@@ -191,6 +192,8 @@ export interface TakeLocksContext {
   readonly acl: Acl[] | undefined;
   /** The clock's time when the wait began, possibly in an earlier session. */
   readonly startMs: number;
+  /** Gets the notices whose shell command may still run when the locks are taken, or refused. */
+  readonly notices: CallNotice[];
 }
 
 export interface TakenLocks {
@@ -203,8 +206,6 @@ export interface TakenLocks {
   readonly tick?: HeldTick | undefined;
   /** The holds that need a record of their end. */
   readonly recorded: readonly RecordedHold[];
-  /** The watches with a shell command that may still run. */
-  readonly notices: readonly BusyNoticeWatch[];
 }
 
 /**
@@ -227,7 +228,6 @@ export const takeLocks: TakeLocksFunction = async (zk, options, context) => {
   const taken = await takeLock(zk, first, { options, context });
   const leases: [ZooKeeperLease, ...ZooKeeperLease[]] = [taken.lease];
   const recorded = [taken.recorded];
-  const notices = [taken.notice];
   for (const name of others) {
     // The locks acquired so far can be lost or revoked during the wait for the next lock. No command runs under them
     // yet.
@@ -236,7 +236,6 @@ export const takeLocks: TakeLocksFunction = async (zk, options, context) => {
     const next = await takeLock(zk, name, { options, context: { ...context, signal } });
     leases.push(next.lease);
     recorded.push(next.recorded);
-    notices.push(next.notice);
   }
   for (const lease of leases) lease.setUsed(true);
   const grantedAtMs = clock.now();
@@ -246,7 +245,6 @@ export const takeLocks: TakeLocksFunction = async (zk, options, context) => {
     grantedAtMs,
     tick: taken.tick,
     recorded: recorded.filter((hold) => hold !== undefined),
-    notices: notices.filter((notice) => notice !== undefined),
   };
 };
 
@@ -270,7 +268,6 @@ async function takeLock(
     readonly lease: ZooKeeperLease;
     readonly tick?: HeldTick;
     readonly recorded?: RecordedHold | undefined;
-    readonly notice?: BusyNoticeWatch | undefined;
   }
 > {
   const { values, mode, limit, waitMs } = options;
@@ -295,7 +292,7 @@ async function takeLock(
     const { takeLockWithTick } = await import("./lock/tick_lock.ts");
     const { lease, tick } = await takeLockWithTick(zk, name, {
       options,
-      env: context.io.env,
+      context,
       common: { ...common, priority, root },
     });
     return { lease, tick, recorded: tick };
@@ -313,11 +310,11 @@ async function takeLock(
       ...(notice === undefined ? {} : { onQueued: () => notice.start() }),
     }).finally(() => notice?.stop());
   try {
-    if (!values.history) return { lease: await acquire(), notice };
+    if (!values.history) return { lease: await acquire() };
     const { HoldRecorder } = await import("../../src/coordination/job/recorded_hold.ts");
     const recorder = new HoldRecorder(zk, { kind: "lock", values, info: common.info, acl, clock });
     const lease = await recorder.countIfRefused(name, acquire());
-    return { lease, notice, recorded: recorder.begin(lease) };
+    return { lease, recorded: recorder.begin(lease) };
   } catch (thrown) {
     const isBusy = thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
     await (isBusy ? notice?.checkOnce() : notice?.kill());

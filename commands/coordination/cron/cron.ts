@@ -27,9 +27,9 @@ export const cronCommand = defineCommand({
     "processes are dead before another host can run it.",
     "FILE is a crontab as in crontab(5), without a user column: all jobs run as the user of the service. CRON_TZ is " +
     "the time zone of the lines below it. A comment that begins with #baton has the options of the next job: " +
-    "name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, max-hold=DURATION, with their meanings in baton " +
-    "lock, and retry-delay=DURATION (1m). Give each job a name: its lock and its history follow the name. Jobs with " +
-    "one name never overlap.",
+    "name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, max-hold=DURATION, on-failure=COMMAND, with their " +
+    "meanings in baton lock, and retry-delay=DURATION (1m). Give each job a name: its lock and its history follow " +
+    "the name. Jobs with one name never overlap.",
     "The service writes one line for each start and end on stderr, and the output of a job as NAME[PID]: LINE. HUP " +
     "reads the file again; if it has mistakes, the jobs stay as they are. The first TERM or INT takes no further " +
     "ticks and waits for running jobs up to --drain.",

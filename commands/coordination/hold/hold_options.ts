@@ -32,6 +32,7 @@ const noMeaningForScripts = [
   "shellLine",
   "leaveRunning",
   "onBusyFor",
+  "onFailure",
   "skip", // exit code 0 means that the lock is held
   ...Object.keys(tickSettings) as (keyof typeof tickSettings)[], // no script is started for a tick
 ] as const satisfies readonly (keyof LockSettings)[];

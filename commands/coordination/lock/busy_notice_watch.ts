@@ -13,9 +13,9 @@ import {
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { isTransientFailure } from "../../../src/coordination/nodes/node_requests.ts";
 import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
-import { shellHealthCheck } from "../../../src/base/process/supervise/health_watch.ts";
-import { deadlineAfter, sleep } from "../../../src/base/support/deadline.ts";
-import { formatDuration, parseDuration } from "../../../src/base/support/duration.ts";
+import { type CallNotice, runNoticeCommand } from "../../../src/coordination/job/notice_command.ts";
+import { sleep } from "../../../src/base/support/deadline.ts";
+import { parseDuration } from "../../../src/base/support/duration.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import type { Acl, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
@@ -25,8 +25,6 @@ export interface BusyNoticeText {
   readonly line: string;
 }
 
-/** How long the shell command may run, in milliseconds. */
-const lineMsMax = 30_000;
 /** The time until the next check if no server has responded, in milliseconds. */
 const retryMs = 1000;
 /** Time that is added to each wait, in milliseconds, because the servers' clock is not known exactly. */
@@ -46,14 +44,22 @@ export function parseBusyNotice(text: string): BusyNoticeText {
   return { afterMs: parseDuration(duration), line };
 }
 
-/** Throws like parseBusyNotice. */
+/** Adds the watch to the notices of the call. Throws like parseBusyNotice. */
 export function openBusyNotice(zk: ZooKeeper, name: string, { line, root, context }: {
   readonly line: string;
   readonly root: string;
-  readonly context: { readonly io: Io; readonly clock: Clock; readonly acl: Acl[] | undefined };
+  readonly context: {
+    readonly io: Io;
+    readonly clock: Clock;
+    readonly acl: Acl[] | undefined;
+    readonly notices: CallNotice[];
+  };
 }): BusyNoticeWatch {
-  const { io, clock, acl = zk.acl } = context;
-  return new BusyNoticeWatch(zk, name, { notice: parseBusyNotice(line), io, clock, acl, root, random: Math.random });
+  const { io, clock, acl = zk.acl, notices } = context;
+  const options = { notice: parseBusyNotice(line), io, clock, acl, root, random: Math.random };
+  const watch = new BusyNoticeWatch(zk, name, options);
+  notices.push(watch);
+  return watch;
 }
 
 export class BusyNoticeWatch {
@@ -149,11 +155,8 @@ export class BusyNoticeWatch {
       BATON_BUSY_HOLDER: nameOfHolder(info),
       BATON_BUSY_MS: String(nowMs - sinceMs),
     };
-    using limit = deadlineAfter(clock, lineMsMax, { signal: this.#kill.signal, reason: () => new Error("late") });
-    const failure = await shellHealthCheck({ line: this.#notice.line, env, clock })(limit.signal);
-    if (this.#kill.signal.aborted) return;
-    const late = limit.signal.aborted ? `did not end within ${formatDuration(lineMsMax)}` : null;
-    if (late !== null || failure !== null) this.#tell(late ?? failure ?? "");
+    const failure = await runNoticeCommand({ line: this.#notice.line, env }, { clock, signal: this.#kill.signal });
+    if (failure !== null) this.#tell(failure);
   }
 
   #tell(what: string): void {

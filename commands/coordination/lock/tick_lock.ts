@@ -8,13 +8,30 @@ import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts"
 import type { ZooKeeperLease } from "../../../src/coordination/nodes/zookeeper_lease.ts";
 import { chooseScheduleZone } from "../../../src/base/schedule/local_zone.ts";
 import { Schedule } from "../../../src/base/schedule/schedule.ts";
-import { systemClock } from "../../../src/base/support/clock.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import type { CallNotice } from "../../../src/coordination/job/notice_command.ts";
+import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
+import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import { readHistoryLimits, type RecordedHold, toTickEnd } from "../../../src/coordination/job/recorded_hold.ts";
 import type { LockCommandOptions } from "../lock_options.ts";
 
 export interface HeldTick extends RecordedHold {
   readonly run: TickAttempt;
+  /** Returns true if `end` has recorded that the tick failed and is not tried again. */
+  hasFailedFinally(): boolean;
+}
+
+/** Returns a function that tells of an earlier tick, which this call has given up. */
+async function givenUpNotice(
+  name: string,
+  line: string,
+  { notices, ...deps }: { readonly io: Io; readonly clock: Clock; readonly notices: CallNotice[] },
+): Promise<(record: HistoryRecord) => void> {
+  const { failedJobOfTick, FailureNotices } = await import("../../../src/coordination/job/failure_notice.ts");
+  const notice = new FailureNotices(line, deps);
+  notices.push(notice);
+  return (record) => notice.run(failedJobOfTick(name, record));
 }
 
 /** Returns the schedule of the call. Throws USAGE for an invalid schedule or time zone. */
@@ -30,18 +47,19 @@ export function readTickSchedule(
 export async function takeLockWithTick(
   zk: ZooKeeper,
   name: string,
-  { options, env, common }: {
+  { options, context: { io, notices }, common }: {
     readonly options: LockCommandOptions;
-    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly context: { readonly io: Io; readonly notices: CallNotice[] };
     readonly common: Omit<AcquireLockOptions, "claim" | "mode" | "limit"> & { readonly info: HolderInfo };
   },
 ): Promise<{ readonly lease: ZooKeeperLease; readonly tick: HeldTick }> {
-  const { skew: skewMs, catchUp, retry: retriesMax = 0, replaceSchedule: replaces } = options.values;
+  const { skew: skewMs, catchUp, retry: retriesMax = 0, replaceSchedule: replaces, onFailure } = options.values;
   const clock = common.clock ?? systemClock();
-  const { lease, run, end, unrecorded } = await acquireTick(zk, name, {
+  const onGivenUp = onFailure === undefined ? undefined : await givenUpNotice(name, onFailure, { io, clock, notices });
+  const { lease, run, end, hasFailedFinally, unrecorded } = await acquireTick(zk, name, {
     ...common,
     tick: {
-      schedule: readTickSchedule(name, options.values, env),
+      schedule: readTickSchedule(name, options.values, io.env),
       lateMsMax: catchUp ?? skewMs + tickLateMsDefault,
       waits: options.waitMs !== 0,
       skewMs,
@@ -54,12 +72,14 @@ export async function takeLockWithTick(
       limits: readHistoryLimits(options.values),
       wallMs: Date.now,
       random: Math.random,
+      onGivenUp,
     },
   });
   return {
     lease,
     tick: {
       run,
+      hasFailedFinally,
       async end(ending) {
         const facts = toTickEnd(ending);
         const problem = facts === null ? null : await end(facts).catch(errorMessage);

@@ -46,9 +46,22 @@ export type LockCommandVariable = keyof typeof lockCommandVariables;
  */
 export type LockCommandEnvironment = Readonly<Record<LockCommandVariable, string | undefined>>;
 
+/** The variables of a command that runs because a job has failed. */
+export const failureCommandVariables = {
+  BATON_FAILURE_NAME: "only under on-failure: name of the job, which is the name of its lock",
+  BATON_FAILURE_RESULT:
+    "only under on-failure: failed, stopped (by baton break), or lost (its host died, or lost the lock)",
+  BATON_FAILURE_EXIT_CODE: "only under on-failure: exit code; empty if it is unknown",
+  BATON_FAILURE_HOST: "only under on-failure: host that ran the job; empty if it is unknown",
+  BATON_FAILURE_MS: "only under on-failure: how long the job ran, in milliseconds; empty if it is unknown",
+  BATON_FAILURE_TICK: "only under on-failure: time of the tick, RFC 3339; empty without a schedule",
+  BATON_FAILURE_WHY: "only under on-failure: the reason, for people",
+  BATON_FAILURE_OUTPUT: "only under on-failure of baton cron: last lines of the output, at most 4 KiB",
+} as const;
+
 /**
- * The variables of commands that baton runs without a lock: for a message, or because a lock has been busy for a long
- * time.
+ * The variables of commands that baton runs without a lock: for a message, because a job has failed, or because a lock
+ * has been busy for a long time.
  */
 export const messageCommandVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",
@@ -59,6 +72,7 @@ export const messageCommandVariables = {
   BATON_MESSAGE_FENCE: "only under baton retry-processor: fencing token; it increases with each try",
   BATON_MESSAGE_KEY: "only under baton retry-processor: --key of the message, or empty",
   BATON_MESSAGE_STORE: "only under baton retry-processor: name of the store",
+  ...failureCommandVariables,
   BATON_BUSY_NAME: "only under baton lock --on-busy-for: name of the lock",
   BATON_BUSY_HOLDER: "only under baton lock --on-busy-for: its holder, for people",
   BATON_BUSY_MS: "only under baton lock --on-busy-for: how long it has been held, in milliseconds",

@@ -32,6 +32,8 @@ import { toTickEnd } from "../job/recorded_hold.ts";
 import { cronSearchPath } from "./cron_file.ts";
 import type { CronJob } from "./crontab.ts";
 import { type LogSink, readRestOfJobOutput } from "../../base/terminal/log_sink.ts";
+import { OutputTail } from "./output_tail.ts";
+import { type FailedJob, failedJobOfEnding, runFailureNotice } from "../job/failure_notice.ts";
 import { JobOutputFolder, printJobOutput } from "./job_output.ts";
 
 export interface CronJobSettings extends Pick<CommandRunOptions["values"], "killAfter" | "signal" | "onDoubt"> {
@@ -62,11 +64,15 @@ export interface CronJobContext {
  */
 const outputMsMax = 2000;
 
-/**
- * Runs the job. Returns true if a process of the job could not be killed; the session must then not be closed. Rejects
- * only because of a bug.
- */
-export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context: CronJobContext): Promise<boolean> {
+export interface CronJobEnd {
+  /** True if a process of the job could not be killed, so that the session must not be closed. */
+  readonly hasBreach: boolean;
+  /** The facts for on-failure; null if the job was not started or has succeeded. */
+  readonly failed: FailedJob | null;
+}
+
+/** Runs the job. Rejects with BatonError if the job could not be started, otherwise only because of a bug. */
+export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context: CronJobContext): Promise<CronJobEnd> {
   const { io, stderr, clock, log, guard, beside, settings, folder, hangUpIgnored, stopJobs } = context;
   const { name, options: { maxHoldMs } } = job;
   const { run } = tick;
@@ -78,9 +84,9 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
   const fields = { name, line: job.line, tick: new Date(run.tickMs).toISOString(), attempt: run.attempt };
   let reading: Promise<unknown> = Promise.resolve();
   const reader = new AbortController();
+  const tail = new OutputTail();
   const input = job.input === null ? null : openMessageBodyFile(new TextEncoder().encode(job.input));
   const environment = cronEnvironment(io, job);
-  const home = environment.HOME;
   try {
     const shared = { command: shellCommand(job, environment.SHELL), quiet: settings.quiet, verbose: settings.verbose };
     const outcome = await superviseChild({
@@ -95,7 +101,7 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
       grantedAtMs,
       isRead: true,
       descriptors: [],
-      cwd: isFolder(home) ? home : "/",
+      cwd: jobFolder(environment),
       ...(input === null ? { readsNothing: true } : { input }),
       env: jobVariables(io, environment, {
         leases: [lease],
@@ -110,7 +116,8 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
         if (output === null) return;
         const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt };
         const printed = { ...of, format: settings.log, isTerminal: io.stderrIsTerminal };
-        const writing = folder?.write(of, output) ?? printJobOutput(stderr, printed, output, reader.signal);
+        const kept = job.options.onFailure === undefined ? output : tail.keep(output);
+        const writing = folder?.write(of, kept) ?? printJobOutput(stderr, printed, kept, reader.signal);
         reading = writing.catch((thrown: unknown) => {
           const what = `the output of ${tickText} is incomplete: ${errorMessage(thrown)}`;
           log("error", "output_lost", `${name}: ${what}`, fields);
@@ -127,11 +134,30 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
     const logged = { sentence: `${name}: ${tickText}`, fields };
     logEnd(log, outcome, ending, logged);
     logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, logged);
-    return outcome.kind === "breach" && !outcome.isDead;
+    const failed = failedJobOfEnding(name, { outcome, ending }, { tickMs: run.tickMs, output: tail.text() });
+    return { hasBreach: outcome.kind === "breach" && !outcome.isDead, failed };
   } finally {
     reader.abort();
     if (input !== null) closeSync(input);
   }
+}
+
+/** Runs the command of on-failure, if the job has one. Never rejects. */
+export async function tellCronFailure(
+  job: CronJob,
+  failed: FailedJob,
+  { io, clock, log, stopJobs }: Pick<CronJobContext, "io" | "clock" | "log" | "stopJobs">,
+): Promise<void> {
+  const { name, line, options: { onFailure } } = job;
+  if (onFailure === undefined || stopJobs.aborted) return;
+  const tell = (what: string) => log("error", "on_failure_failed", `${name}: on-failure ${what}`, { name, line });
+  log("info", "on_failure", `${name}: runs ${onFailure}`, { name, line });
+  const env = cronEnvironment(io, job);
+  await runFailureNotice(failed, { line: onFailure, env, cwd: jobFolder(env), clock, tell }, stopJobs);
+}
+
+function jobFolder({ HOME: home }: CronEnvironment): string {
+  return statSync(home, { throwIfNoEntry: false })?.isDirectory() === true ? home : "/";
 }
 
 function describeTick({ tickMs, attempt }: LockLeaseWithTick["run"]): string {
@@ -181,10 +207,6 @@ function howItEnded(outcome: SupervisedChildEnding, ending: LockEnding | null): 
   if (outcome.kind === "exited") return ` exited with ${outcome.code}`;
   if (outcome.kind === "signaled") return ` was ended by ${outcome.signal}`;
   return ending === null ? " was not started" : `: ${ending.message}`;
-}
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 function asDisposable(end: () => void): Disposable {

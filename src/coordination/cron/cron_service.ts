@@ -23,8 +23,9 @@ import { encodeSessionHandle } from "../../protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type CommandRunDependencies, commandRunDependencies } from "../job/leased_command.ts";
 import { readCrontab, requireValidCrontab } from "./cron_file.ts";
-import { type CronJobSettings, runCronJob } from "./cron_job.ts";
+import { type CronJobSettings, runCronJob, tellCronFailure } from "./cron_job.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
+import type { FailedJob } from "../job/failure_notice.ts";
 import { type CronScheduleSettings, followSchedule } from "./follow_schedule.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
 import type { JobOutputFolder } from "./job_output.ts";
@@ -79,6 +80,8 @@ class CronService {
   readonly #stop = new AbortController();
   /** Aborts when the service must stop running jobs. */
   readonly #stopJobs = new AbortController();
+  /** The commands of on-failure that run. They end within 30 s. */
+  readonly #notices = new Set<Promise<void>>();
   #jobs: readonly CronJob[];
   #hasBreach = false;
 
@@ -128,6 +131,7 @@ class CronService {
     } catch (thrown) {
       if (!this.#stop.signal.aborted || thrown !== this.#stop.signal.reason) throw thrown;
     } finally {
+      await Promise.all(this.#notices);
       this.#stopJobs.abort(new BatonError("REVOKED", "the service ends"));
       // A process that could not be killed may still run, so the session is not closed, and ends after its timeout.
       if (this.#hasBreach) candidate.abandon();
@@ -209,12 +213,20 @@ class CronService {
       stopJobs: this.#stopJobs.signal,
       describe: (command: string) => describeThisHolder({ command: [command], values: this.#settings }),
       runJob: runCronJob,
+      tellFailure: (job: CronJob, failed: FailedJob) => this.#tellFailure(job, failed),
       onBreach: () => {
         this.#hasBreach = true;
         this.#stop.abort(new BatonError("FENCE_BREACH", "a process of a job could not be killed"));
         this.#startDrain();
       },
     };
+  }
+
+  #tellFailure(job: CronJob, failed: FailedJob): void {
+    const { clock } = this.#deps;
+    const deps = { io: this.#io, clock, log: this.#log, stopJobs: this.#stopJobs.signal };
+    const telling = tellCronFailure(job, failed, deps).finally(() => this.#notices.delete(telling));
+    this.#notices.add(telling);
   }
 
   #drain(signal: NodeJS.Signals): void {

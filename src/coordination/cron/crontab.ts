@@ -24,6 +24,8 @@ export interface CronJobOptions {
   /** The reaction to a busy lock: the tick is skipped, or waits. */
   readonly overlap: "skip" | "wait";
   readonly maxHoldMs: number | undefined;
+  /** The command that runs once when a tick has failed and is not tried again. */
+  readonly onFailure: string | undefined;
   /** How many records the job's history keeps; if undefined, the service's limit. */
   readonly historyKeep: number | undefined;
   readonly historyMaxAge: number | undefined;
@@ -86,6 +88,8 @@ interface ReadJob extends Omit<CronJob, "name"> {
   readonly jitterMs: number;
 }
 const variableLine = /^("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=\s*(.*)$/;
+/** A value may stand in quotation marks, and then contains white space. */
+const optionWord = /[^\s="']+=("[^"]*"|'[^']*')(?!\S)|\S+/g;
 const jobLine = /^(@\S+|\S+\s+\S+\s+\S+\s+\S+\s+\S+)(?:\s+(.*))?$/;
 
 class CrontabReader {
@@ -164,9 +168,12 @@ class CrontabReader {
     this.#refuseUnusedOptions();
     const values = new Map<string, string>();
     this.#pending = { line, values };
-    for (const word of text.split(/\s+/).filter((word) => word !== "")) {
-      const [, key = "", value = ""] = /^([^=]+)=(.+)$/.exec(word) ?? [];
-      if (key === "") throw wrong(`${JSON.stringify(word)} is not an option; expected KEY=VALUE, such as name=backup`);
+    for (const [word] of text.matchAll(optionWord)) {
+      const [, key = "", written = ""] = /^([^=]+)=(.+)$/.exec(word) ?? [];
+      const value = unquoted(written);
+      if (value === "") {
+        throw wrong(`${JSON.stringify(word)} is not an option; expected KEY=VALUE, such as name=backup`);
+      }
       if (!optionKeys.includes(key)) {
         const nearest = nearestWord(key, optionKeys);
         const hint = nearest === null ? `expected one of ${optionKeys.join(", ")}` : `did you mean ${nearest}?`;
@@ -281,7 +288,7 @@ class CrontabReader {
 
 /** The variables that mean something to cron but nothing to baton. */
 const ignoredVariables: ReadonlyMap<string, string> = new Map([
-  ["MAILTO", "baton sends no mail: output goes to the log, and ends are in baton history"],
+  ["MAILTO", "baton sends no mail: output goes to the log; on-failure= of a job runs a command that can send one"],
   ["TZ", "TZ is a variable of the commands only; CRON_TZ is the time zone of the schedules"],
   ["RANDOM_DELAY", "RANDOM_DELAY has no effect; --splay spreads the hosts"],
 ]);
@@ -299,6 +306,7 @@ const optionKeys: readonly string[] = [
   "retry-delay",
   "overlap",
   "max-hold",
+  "on-failure",
   "jitter",
   "history-keep",
   "history-max-age",
@@ -336,6 +344,7 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
     retryDelayMs: delayMs ?? retryDelayMsDefault,
     overlap,
     maxHoldMs: read("max-hold", maxHoldType.parse),
+    onFailure: values.get("on-failure"),
     historyKeep: read("history-keep", historySettings.historyKeep.type.parse),
     historyMaxAge: read("history-max-age", historySettings.historyMaxAge.type.parse),
   };

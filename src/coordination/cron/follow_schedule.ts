@@ -14,8 +14,9 @@ import { resultInTimeOrNull, sleep } from "../../base/support/deadline.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { readHistoryLimits } from "../job/recorded_hold.ts";
 import { tickLateMsDefault } from "../tick/tick_claim.ts";
-import type { CronJobContext, CronJobSettings } from "./cron_job.ts";
+import type { CronJobContext, CronJobEnd, CronJobSettings } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
+import { type FailedJob, failedJobOfTick } from "../job/failure_notice.ts";
 import type { CronJobSlot, CronJobSlots } from "./cron_job_slots.ts";
 
 /** The options of the service that apply to all its schedules. Times are in milliseconds. */
@@ -40,8 +41,9 @@ export interface FollowScheduleContext extends CronJobContext {
    * all of it.
    */
   readonly describe: (command: string) => HolderInfo;
-  /** Runs the job. Returns true if a process could not be killed. */
-  readonly runJob: (job: CronJob, tick: LockLeaseWithTick, context: CronJobContext) => Promise<boolean>;
+  readonly runJob: (job: CronJob, tick: LockLeaseWithTick, context: CronJobContext) => Promise<CronJobEnd>;
+  /** Begins to tell people of a tick that has failed and is not tried again. Never throws. */
+  readonly tellFailure: (job: CronJob, failed: FailedJob) => void;
   /** Called when a process of a job could not be killed. */
   readonly onBreach: () => void;
 }
@@ -276,21 +278,40 @@ class ScheduleFollower {
    * Rejects only because of a bug.
    */
   async #run(tick: LockLeaseWithTick, slot: CronJobSlot): Promise<void> {
-    const { runJob, onBreach, log } = this.#context;
-    const { name, line } = this.#job;
+    const { runJob, onBreach, tellFailure } = this.#context;
     using _slot = slot;
     let hasBreach = false;
     try {
-      hasBreach = await runJob(this.#job, tick, this.#context);
+      const end = await runJob(this.#job, tick, this.#context).catch((thrown) => this.#notStarted(tick, thrown));
+      ({ hasBreach } = end);
       if (hasBreach) onBreach();
-    } catch (thrown) {
-      if (!(thrown instanceof BatonError)) throw thrown;
-      const { code, message } = thrown;
-      log("error", "job_not_started", `${name}: ${message}`, { name, line, code });
-      await tick.end({ result: "failed", exitCode: null, signal: null, why: message }).catch(() => {});
+      if (end.failed !== null && tick.hasFailedFinally()) tellFailure(this.#job, end.failed);
     } finally {
       if (!hasBreach) await this.#release(tick);
     }
+  }
+
+  /** Records that a job could not be started. Rejects only because of a bug. */
+  async #notStarted(tick: LockLeaseWithTick, thrown: unknown): Promise<CronJobEnd> {
+    const { name, line } = this.#job;
+    if (!(thrown instanceof BatonError)) throw thrown;
+    const { code, message } = thrown;
+    this.#context.log("error", "job_not_started", `${name}: ${message}`, { name, line, code });
+    const end = { result: "failed", exitCode: null, signal: null, why: message } as const;
+    await tick.end(end).catch(() => {});
+    const { host } = this.#context.describe(name);
+    const { tickMs } = tick.run;
+    const failed = {
+      name,
+      result: "failed",
+      exitCode: null,
+      host,
+      tookMs: null,
+      why: message,
+      tickMs,
+      output: "",
+    } as const;
+    return { hasBreach: false, failed };
   }
 
   /** Releases the lock, even if the lease is lost: the session may continue, and would keep the lock. */
@@ -337,6 +358,7 @@ class ScheduleFollower {
         clock,
         wallMs: serversClock.wallMs,
         random: Math.random,
+        onGivenUp: (record) => this.#context.tellFailure(this.#job, failedJobOfTick(name, record)),
       },
     });
   }

@@ -19,6 +19,8 @@ export interface LockLeaseWithTick {
    * call can take the same try. Returns null if that was written; otherwise the reason, and the lock is still held.
    */
   end(end: TickCommandEnd | null): Promise<string | null>;
+  /** Returns true if `end` has recorded that the tick failed and is not tried again. Only one call ever gets true. */
+  hasFailedFinally(): boolean;
   /**
    * Returns the reason why the history has no record of this tick; null if the history has a record or will have one.
    */
@@ -61,7 +63,19 @@ export async function acquireTick(
       });
       const { run } = claim;
       if (run === null) throw new BatonError("INTERNAL", `Lock "${name}" was granted without a tick`);
-      return { lease, run, end: (end) => claim.end(lease, end), unrecorded: () => claim.unrecorded };
+      claim.claimGranted();
+      let isRecorded = false;
+      return {
+        lease,
+        run,
+        async end(end) {
+          const problem = await claim.end(lease, end);
+          isRecorded = problem === null;
+          return problem;
+        },
+        hasFailedFinally: () => isRecorded && claim.hasFailedFinally,
+        unrecorded: () => claim.unrecorded,
+      };
     } catch (thrown) {
       if (thrown instanceof LockBusyAtTickError) throw await busyError(zk, name, thrown, options.root);
       if (!(thrown instanceof TickIsNearError) || leavesEarly) throw thrown;

@@ -29,6 +29,7 @@ import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { clearOldHistoriesSometimes } from "../history/clear_history.ts";
 import {
   decideTick,
+  type OpenTickAttempt,
   type SettledTickRecord,
   type TickAttempt,
   type TickCalendar,
@@ -36,6 +37,7 @@ import {
   type TickProgress,
   tickProgressAfterEnd,
   type TickRetryRules,
+  triesGivenUp,
 } from "./tick_decision.ts";
 import {
   defaultHistoryLimits,
@@ -108,6 +110,11 @@ export interface TickOptions {
   readonly serversClock?: TickServersClock;
   /** Returns a random number from 0 up to, but not including, 1. */
   readonly random: () => number;
+  /**
+   * Called with a tick of another call that failed or was lost, when this call has given up its tries. No other call is
+   * told of it.
+   */
+  readonly onGivenUp?: ((record: HistoryRecord) => void) | undefined;
 }
 
 /** How the command of a tick ended. It cannot be "lost", because only the next call records a lost command. */
@@ -146,6 +153,9 @@ export class TickClaim implements LockGrantClaim {
   #claimed: { readonly run: TickAttempt; readonly beganMs: number } | null = null;
   #refusals = { of: "", count: 0 };
   #unrecorded: string | null = null;
+  /** The earlier tick that is given up if the claim is granted. */
+  #givenUpByClaim: HistoryRecord | null = null;
+  #hasFailedFinally = false;
 
   constructor(zk: ZooKeeper, name: string, options: TickOptions) {
     this.#zk = zk;
@@ -159,6 +169,16 @@ export class TickClaim implements LockGrantClaim {
   /** The tick that this call requested together with the lock. */
   get run(): TickAttempt | null {
     return this.#claimed?.run ?? null;
+  }
+
+  /** Whether an end that was recorded says that the tick failed, and that no call will try it again. */
+  get hasFailedFinally(): boolean {
+    return this.#hasFailedFinally;
+  }
+
+  /** Reports the earlier tick that the granted claim has given up. */
+  claimGranted(): void {
+    if (this.#givenUpByClaim !== null) this.#options.onGivenUp?.(this.#givenUpByClaim);
   }
 
   /** The reason why the servers refuse writes to the history; null if they accept them. */
@@ -232,10 +252,7 @@ export class TickClaim implements LockGrantClaim {
       case "claim":
         return await this.#claimRequests(decision, lock, nowMs);
       case "settle":
-        await this.#write(
-          { ...(state as TickState), open: null, retry: decision.retry },
-          settledRecords(decision.settled, { id: schedule.id, nowMs }),
-        );
+        await this.#settle(decision, state as TickState, nowMs);
         return "again";
       case "skip":
         return await this.#skip(decision, lock);
@@ -332,6 +349,7 @@ export class TickClaim implements LockGrantClaim {
     const state = this.#read?.state ?? null;
     if (claimed === null || state === null || state.open?.guid !== lease.holderId) return null;
     const { run } = claimed;
+    this.#hasFailedFinally = false;
     if (end === null) return this.#requests({ ...state, open: null, retry: { ...run, fromMs: 0 } }, []);
     const result = end.result === "done" ? "done" : "failed";
     const nowMs = this.#nowMs() ?? claimed.beganMs;
@@ -342,6 +360,7 @@ export class TickClaim implements LockGrantClaim {
       nowMs,
       rules: this.#furtherTries,
     });
+    this.#hasFailedFinally = result === "failed" && progress.retry === null;
     const { host, pid, user } = this.#options.info;
     const record: HistoryRecord = {
       ...emptyHistoryRecord(end.result, this.#options.schedule.id, claimed.run.tickMs),
@@ -360,6 +379,30 @@ export class TickClaim implements LockGrantClaim {
     return this.#requests({ ...state, ...progress }, withHistory ? [record] : []);
   }
 
+  async #settle(
+    { settled, retry }: Extract<TickDecision, { readonly do: "settle" }>,
+    before: TickState,
+    nowMs: number,
+  ): Promise<void> {
+    const records = settledRecords(settled, { id: this.#options.schedule.id, nowMs });
+    const givenUp = this.#givenUp({ open: null, retry });
+    if (await this.#write({ ...before, open: null, retry }, records) && givenUp !== null) {
+      this.#options.onGivenUp?.(givenUp);
+    }
+  }
+
+  /** Returns the record of the tick that a change gives up; null if there is none. */
+  #givenUp(after: Pick<TickProgress, "open" | "retry">): HistoryRecord | null {
+    const { state = null, head = emptyHistoryNode } = this.#read ?? {};
+    const last = triesGivenUp(state, after);
+    if (last === null) return null;
+    const { id } = this.#options.schedule;
+    if (state !== null && state.open !== null) return lostRecord(state.open, id);
+    const isLast = ({ schedule, tickMs, attempt }: HistoryRecord) =>
+      schedule === id && tickMs === last.tickMs && attempt === last.attempt;
+    return head.records.find(isLast) ?? { ...emptyHistoryRecord("failed", id, last.tickMs), attempt: last.attempt };
+  }
+
   async #claimRequests(
     { run, uptoMs, settled }: Extract<TickDecision, { readonly do: "claim" }>,
     { guid }: LockSeenByClaim,
@@ -369,6 +412,7 @@ export class TickClaim implements LockGrantClaim {
     await this.#createMissingParents();
     this.#claimed = { run, beganMs: nowMs };
     const open = { ...run, guid, host, pid, beganMs: nowMs };
+    this.#givenUpByClaim = this.#givenUp({ open, retry: null });
     const state = { ...this.#stateWith({ uptoMs, open, retry: null }), zonePrint: timeZoneFingerprint(zone, nowMs) };
     return this.#requests(state, settledRecords(settled, { id, nowMs }));
   }
@@ -580,16 +624,17 @@ async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Pro
   return true;
 }
 
+function lostRecord({ tickMs, attempt, host, pid, beganMs }: OpenTickAttempt, id: string): HistoryRecord {
+  return { ...emptyHistoryRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostHoldReason };
+}
+
 /** Returns the records of the ticks that a decision settles. `why` is the reason of a skip. */
 function settledRecords(
   settled: readonly SettledTickRecord[],
   { id, nowMs, why = "" }: { readonly id: string; readonly nowMs: number; readonly why?: string },
 ): HistoryRecord[] {
   return settled.map((one) => {
-    if (one.result === "lost") {
-      const { tickMs, attempt, host, pid, beganMs } = one.run;
-      return { ...emptyHistoryRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostHoldReason };
-    }
+    if (one.result === "lost") return lostRecord(one.run, id);
     const record = emptyHistoryRecord(one.result, id, one.tickMs);
     if (one.result === "skipped") return { ...record, why };
     const { untilMs, count } = one;

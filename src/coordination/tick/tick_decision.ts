@@ -164,6 +164,24 @@ function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): Set
   return [{ result: "missed", tickMs: first ?? uptoMs, untilMs: last ?? dueMs, count }];
 }
 
+/**
+ * Returns the last try of a tick that a change gives up: the tick has failed or was lost, and no call will try it
+ * again. The servers accept one such change for a tick. Returns null if the change gives up no tick.
+ */
+export function triesGivenUp(
+  before: TickProgress | null,
+  { open, retry }: Pick<TickProgress, "open" | "retry">,
+): TickAttempt | null {
+  if (before === null) return null;
+  const { open: lost, retry: waiting } = before;
+  const failed = waiting !== null && waiting.attempt > 1
+    ? { tickMs: waiting.tickMs, attempt: waiting.attempt - 1 }
+    : null;
+  const last = lost ?? failed;
+  if (last === null || last.tickMs === open?.tickMs || last.tickMs === retry?.tickMs) return null;
+  return { tickMs: last.tickMs, attempt: last.attempt };
+}
+
 /** How the command of a tick ended. Either result settles the tick. */
 export type TickCommandResult = "done" | "failed";
 

@@ -217,6 +217,28 @@ for (const kind of tierBackends) {
       expect(log).toMatch(/baton cron: \S+ warning: shared: tick \S+Z exited with 3 after \d+ m?s\n/);
     });
 
+    test("on-failure gets the end of the output, and runs in the job's folder beside the schedule", async () => {
+      const home = session.path("home");
+      await session.run("mkdir home");
+      const tell = `cat >told; env | grep FAILURE >variables; until [ -e go ]; do sleep 0.01; done; exit 6`;
+      const service = serve("loud.cron", [
+        `HOME=${home}`,
+        `#baton name=loud catch-up=1h on-failure='${tell}'`,
+        `${await due("loud")} head -c 3000000 /dev/zero; echo; printf 'b\\303\\n'; echo last; exit 3`,
+        "#baton name=quiet catch-up=1h on-failure='touch never'",
+        `${await due("quiet")} true`,
+      ]);
+      await session.said("home/variables");
+      expect(session.read("home/told")).toMatch(/^name: loud\n[^]*\nreason: exit code 3\n\n.*b\ufffd\nlast\n$/);
+      expect(session.read("home/variables")).toContain("BATON_FAILURE_OUTPUT=");
+      service.child.kill("SIGTERM");
+      await session.run("touch home/go");
+      const { code, stderr } = await service.ended;
+      expect(code).toBe(0);
+      expect(stderr).toContain("error: loud: on-failure exited with 6");
+      expect(existsSync(`${home}/never`)).toBe(false);
+    });
+
     test("-j limits the jobs that run at the same time; --output-dir has a file for each run", async () => {
       const job = `echo begin >>$dir/limited; sleep 0.1; echo end >>$dir/limited; echo said`;
       const lines = [`dir=${session.folder}`];

@@ -1,6 +1,6 @@
 /** `baton lock` as scripts use it: what goes to stdout and stderr, what the command learns, signals, reports. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { lockCommandVariables } from "../../../src/base/config/child_variables.ts";
 import { findKeeperLocation } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { keeper } from "../../support/backends.ts";
@@ -275,6 +275,41 @@ test("on a terminal a wait shows place, holder and how long, and wipes it away",
   const ended = await waiter.ended;
   expect(ended.stdout).toEndWith("\r\x1b[Kmine\r\n");
   expect((await holder.ended).stderr).toBe("");
+});
+
+describe("--on-failure", () => {
+  const failing = (line: string, command: string) => `"$baton" lock -q job --on-failure '${line}' -- ${command}`;
+
+  test("says what failed when the lock is free again; exit codes and signals stay the command's", async () => {
+    const told = await session.run(failing(`"$baton" lock -q -n job -- cat >told`, "sh -c 'echo out; exit 4'"));
+    expect(told).toMatchObject({ code: 4, stdout: "out\n", stderr: "" });
+    const text = `${session.read("told")}-`.replace(/(?<=^(host|took ms): ).*/gm, "…");
+    expect(text).toBe("name: job\nresult: failed\nexit code: 4\nhost: …\ntook ms: …\nreason: exit code 4\n-");
+    const why = `echo "$BATON_FAILURE_EXIT_CODE $BATON_FAILURE_WHY"`;
+    expect(await session.run(`exec ${failing(why, "sh -c 'kill -TERM $$'")}`)).toMatchObject({
+      signal: "SIGTERM",
+      stderr: "143 ended by SIGTERM\n",
+    });
+    expect(await session.run(failing(why, "nosuchcommand"))).toMatchObject({
+      code: 127,
+      stderr: expect.stringMatching(/^127 Cannot find the command "nosuchcommand"/),
+    });
+  });
+
+  test("is silent after a success; its own failure is reported", async () => {
+    expect(await session.run(failing("echo told", "true"))).toMatchObject({ code: 0, stderr: "" });
+    expect(await session.run(failing("exit 9", "false"))).toMatchObject({
+      code: 1,
+      stderr: "baton: --on-failure exited with 9\n",
+    });
+    expect((await session.run(failing("", "false"))).code).toBe(64);
+  });
+
+  test.skipIf(process.platform !== "linux")("leaves the command its terminal", async () => {
+    writeFileSync(session.path("terminal.sh"), failing("echo told", "sh -c 'test -t 0 && test -t 1 && exit 5'"));
+    const ended = await session.run("script -qec 'sh terminal.sh' /dev/null");
+    expect(ended).toMatchObject({ code: 5, stdout: "told\r\n" });
+  });
 });
 
 test("a binary that an update replaces while it starts goes on with itself", async () => {

@@ -57,6 +57,31 @@ for (const kind of backends) {
       expect(session.read("crowd")).toBe("runs\n");
     });
 
+    test("--on-failure runs once when no further try is left; the exit code is the command's", async () => {
+      const options = `--retry 1 --on-failure 'cat >>"$dir/told"'`;
+      const failing = () => call("told", options, "sh -c 'exit 4'");
+      expect(await failing()).toMatchObject({ code: 4, stdout: "", stderr: "" });
+      expect(await failing()).toMatchObject({ code: 4 });
+      expect(await failing()).toMatchObject({ code: 81 });
+      const lines = session.read("told").split("\n");
+      expect(lines.slice(0, 3)).toEqual(["name: told", "result: failed", "exit code: 4"]);
+      expect(lines.slice(5)).toEqual([`tick: ${tick}`, "reason: exit code 4", ""]);
+    });
+
+    test("--on-failure of the next call tells of a tick whose baton was killed, once", async () => {
+      const options = `--on-failure 'echo "$BATON_FAILURE_RESULT $BATON_FAILURE_TICK" >>"$dir/told-lost"'`;
+      const running = session.start(
+        `exec "$baton" lock dead --tick '${schedule}' --catch-up 1h ${options} -- sh -c 'echo >"$dir/dead"; sleep 60'`,
+      );
+      await session.made("dead");
+      running.child.kill("SIGKILL");
+      await running.ended;
+      expect(await session.run('"$baton" lock -w 40 dead -- true')).toMatchObject({ code: 0 });
+      const calls = await Promise.all([1, 2, 3].map(() => call("dead", options, "true")));
+      expect(calls.map(({ code }) => code)).toEqual([81, 81, 81]);
+      expect(session.read("told-lost")).toBe(`lost ${tick}\n`);
+    });
+
     test("the exit code is the command's; --retry tries a tick again that failed", async () => {
       expect(await call("flaky", "--retry 1", "sh -c 'exit 7'")).toMatchObject({ code: 7 });
       expect(await call("flaky", "--retry 1", "sh -c 'echo $BATON_TICK_ATTEMPT; exit 8'")).toMatchObject({

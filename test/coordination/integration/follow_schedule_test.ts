@@ -24,7 +24,13 @@ const hourMs = 3_600_000;
 const skewMs = 30_000;
 
 function jobOf(name: string, periodMs: number, options: Partial<CronJob["options"]> = {}): CronJob {
-  const none = { catchUpMs: undefined, maxHoldMs: undefined, historyKeep: undefined, historyMaxAge: undefined };
+  const none = {
+    catchUpMs: undefined,
+    maxHoldMs: undefined,
+    onFailure: undefined,
+    historyKeep: undefined,
+    historyMaxAge: undefined,
+  };
   return {
     ...{ line: 1, name, schedule: every(periodMs), command: "true", input: null, variables: new Map() },
     options: { ...none, retriesMax: 0, retryDelayMs: 0, overlap: "skip", ...options },
@@ -75,7 +81,14 @@ class CronHost {
     const clock = systemClock();
     const context = {
       serversClock: new TickServersClock(clock, Date.now),
-      ...{ zk: this.zk, slots: this.slots, onBreach() {}, place: { connect: {} }, describe: () => unknownHolder },
+      ...{
+        zk: this.zk,
+        slots: this.slots,
+        onBreach() {},
+        tellFailure() {},
+        place: { connect: {} },
+        describe: () => unknownHolder,
+      },
       log: (_level: string, event: string) => void this.events.push(event),
       settings: { splay: 0, skew: skewMs, root: this.#root, publishCommand: false },
       runJob: async (_job: CronJob, tick: LockLeaseWithTick) => {
@@ -83,7 +96,7 @@ class CronHost {
         this.lease = tick.lease;
         await this.#finish.wait();
         await tick.end({ result: "done", exitCode: 0, signal: null, why: "" });
-        return false;
+        return { hasBreach: false, failed: null };
       },
       clock: {
         now: () => clock.now() + this.aheadMs,

@@ -58,7 +58,8 @@ async function take(words: readonly string[]): Promise<boolean[]> {
     sessionTimeoutMs,
   });
   const clock = systemClock();
-  const context = { io, clock, signal: new AbortController().signal, acl: undefined, startMs: clock.now() };
+  const { signal } = new AbortController();
+  const context = { io, clock, signal, acl: undefined, startMs: clock.now(), notices: [] };
   const { leases } = await takeLocks(zk, readLockOptions(call), context);
   return leases.map((lease) => lease.isHeld());
 }

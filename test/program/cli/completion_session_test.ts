@@ -82,7 +82,7 @@ for (const [name, offer] of shells) {
     });
 
     test("offers options, and the values of those that have a list", async () => {
-      expect(await offer("baton lock --on-")).toEqual(["--on-busy-for", "--on-doubt"]);
+      expect(await offer("baton lock --on-")).toEqual(["--on-busy-for", "--on-doubt", "--on-failure"]);
       expect(await offer("baton lock --on-doubt ")).toEqual(["freeze", "ignore"]);
     });
 
@@ -102,11 +102,12 @@ for (const [name, offer] of shells) {
 
 describe.if(Bun.which("bash") !== null)("bash", () => {
   test("shows descriptions where it lists what is possible, and inserts none", async () => {
-    expect(await inBash("baton lock --on-", 9)).toEqual(["--on-busy-for", "--on-doubt"]);
+    expect(await inBash("baton lock --on-", 9)).toEqual(["--on-busy-for", "--on-doubt", "--on-failure"]);
     const listed = await inBash("baton lock --on-", 63);
     expect(listed).toEqual([
       expect.stringMatching(/^--on-busy-for {2}\(when the lock has been held this long/),
       expect.stringMatching(/^--on-doubt {5}\(while no server responds/),
+      expect.stringMatching(/^--on-failure {3}\(run this command once/),
     ]);
     for (const line of listed) expect(line.length).toBeLessThan(80);
     expect(await inBash("baton lock --on-d", 63)).toEqual(["--on-doubt"]);

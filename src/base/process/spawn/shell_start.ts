@@ -170,9 +170,9 @@ function settable(variables: readonly RawArgument[]): RawArgument[] {
 }
 
 /**
- * Returns the command that runs a line of shell next to the user's command, such as a hook. The line gets no stdin, and
- * its stdout goes to stderr.
+ * Returns the command that runs a line of shell next to the user's command, such as a hook. The line gets no stdin by
+ * default, and its stdout goes to stderr.
  */
-export function hookShellCommand(line: string): readonly [string, ...string[]] {
-  return ["/bin/sh", "-c", `exec </dev/null >${wasStreamClosedAtStart(2) ? "/dev/null" : "&2"}\n${line}`];
+export function hookShellCommand(line: string, input = "</dev/null"): readonly [string, ...string[]] {
+  return ["/bin/sh", "-c", `exec ${input} >${wasStreamClosedAtStart(2) ? "/dev/null" : "&2"}\n${line}`];
 }

@@ -66,9 +66,16 @@ export interface ShellCheckOptions {
    */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
+  /** The descriptor of a file that becomes the standard input. By default, there is none. */
+  readonly input?: number | undefined;
+  readonly cwd?: string | undefined;
+  /** True: processes that the line leaves in the background may go on until the signal aborts. */
+  readonly waitsForAll?: boolean;
 }
 
 const checkIntervalMs = 5;
+/** Times between two searches for processes in the background. A search reads all processes of the machine. */
+const backgroundIntervalsMs = { first: 50, max: 1000 };
 /**
  * How long a check waits for its killed processes, in milliseconds. If some live longer, the end of the command waits
  * for them.
@@ -79,14 +86,18 @@ const killMsMax = 1000;
  * Returns a health check that runs a line of shell in a separate process group. All its processes are dead when it
  * ends.
  */
-export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): HealthCheck {
+export function shellHealthCheck(
+  { line, env, clock, input, cwd, waitsForAll = false }: ShellCheckOptions,
+): HealthCheck {
   return async (signal) => {
     const cookie = newGuid();
-    const started = await spawnChild(hookShellCommand(line), {
+    const started = await spawnChild(hookShellCommand(line, input === undefined ? undefined : ""), {
       env: childEnvironment({ ...env, ...jobCookieEnvironment(cookie, env[jobCookieVariable]) }),
       ownGroup: true,
       descriptors: [],
       hangUpIgnored: false,
+      input,
+      cwd,
       signal,
     });
     if (started.kind === "cancelled") return null;
@@ -94,11 +105,20 @@ export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): Healt
     const processes = new JobProcesses({ pid: started.pid, ownGroup: true, cookie, libc: null, adopts: false });
     const off = onAbort(signal, () => processes.signalAll("SIGKILL"));
     const end = await started.ended;
-    off();
     processes.commandEnded();
+    if (waitsForAll) await allEnded(processes, clock, signal);
+    off();
     await killAll(processes, clock);
     return describeChildFailure(end);
   };
+}
+
+async function allEnded(processes: JobProcesses, clock: Clock, signal: AbortSignal): Promise<void> {
+  let { first: waitMs } = backgroundIntervalsMs;
+  while (!signal.aborted && processes.alive().length > 0) {
+    await sleep(clock, waitMs, signal).catch(() => {});
+    waitMs = Math.min(2 * waitMs, backgroundIntervalsMs.max);
+  }
 }
 
 async function killAll(processes: JobProcesses, clock: Clock): Promise<void> {

@@ -131,4 +131,15 @@ export const cronMutants: readonly Mutant[] = [
     kinds: ["skipped"],
     seeds: 20,
   },
+  {
+    name: "a failed try is told although the tick is tried again",
+    world: "cron",
+    changes: [{
+      in: "tick_claim:TickClaim.#endRequests",
+      from: 'result === "failed" && progress.retry === null',
+      to: 'result === "failed"',
+    }],
+    kinds: ["told twice"],
+    seeds: 20,
+  },
 ];

@@ -59,6 +59,8 @@ interface Seen {
   readonly marks: OpenMark[];
   readonly records: Map<string, HistoryRecord>;
   readonly resets: { readonly fromMs: number; readonly toMs: number }[];
+  /** The ticks whose failure was told. */
+  readonly told: Set<number | null>;
   /** The mark of the schedule when it was registered; null: it is not yet. */
   registeredMs: number | null;
   /** The servers' clock of the last claim. */
@@ -79,6 +81,7 @@ export class CronOracle implements TreeObserver {
       marks: [],
       records: new Map(),
       resets: [],
+      told: new Set(),
       registeredMs: null,
       claimedMs: 0,
     }));
@@ -141,6 +144,15 @@ export class CronOracle implements TreeObserver {
   reset(name: string, scheduleId: string, range: { readonly fromMs: number; readonly toMs: number }): void {
     this.#world.count("mark schedule set back");
     this.#jobOf(name, scheduleId).resets.push(range);
+  }
+
+  /** A command of on-failure runs for a tick. After a schedule was set back, its ticks run again. */
+  told(name: string, scheduleId: string, tickMs: number | null): void {
+    const { told, resets } = this.#jobOf(name, scheduleId);
+    this.#world.count("mark failure told");
+    const isAgain = resets.some(({ fromMs, toMs }) => tickMs !== null && tickMs > fromMs && tickMs <= toMs);
+    if (told.has(tickMs) && !isAgain) this.#world.fail("told twice", `tick ${tickMs} of ${name}`);
+    told.add(tickMs);
   }
 
   /** The servers keep the newest records only. */

@@ -2,6 +2,8 @@
  * A host as a simulated process: `baton cron` with one crontab, as src/coordination/cron/cron_service.ts runs it,
  * again and again.
  */
+import type { FailedJob } from "../../../../src/coordination/job/failure_notice.ts";
+import type { CronJobEnd } from "../../../../src/coordination/cron/cron_job.ts";
 import type { CronJob } from "../../../../src/coordination/cron/crontab.ts";
 import { followSchedule, type FollowScheduleContext } from "../../../../src/coordination/cron/follow_schedule.ts";
 import { CronJobSlots } from "../../../../src/coordination/cron/cron_job_slots.ts";
@@ -156,16 +158,18 @@ class SimCronHost extends RecipeClient {
         ...{ historyKeep: defaultHistoryLimits.keep, historyMaxAge: defaultHistoryLimits.maxAgeMs },
       },
       runJob: (job: CronJob, tick: LockLeaseWithTick) => this.#runJob(job, tick, stopJobs),
+      tellFailure: ({ name, schedule }: CronJob, { tickMs }: FailedJob) =>
+        this.#shared.oracle.told(name, schedule.id, tickMs),
     };
     return context as unknown as FollowScheduleContext;
   }
 
   /** The command, until it ends, or loses its lock, or is stopped. */
-  async #runJob(job: CronJob, tick: LockLeaseWithTick, stopJobs: AbortSignal): Promise<boolean> {
+  async #runJob(job: CronJob, tick: LockLeaseWithTick, stopJobs: AbortSignal): Promise<CronJobEnd> {
     const { oracle, settings, isQuiet, latestServersMs } = this.#shared;
     const { chance, process } = this;
     const { clock, world } = process;
-    if (!tick.lease.isHeld()) return false;
+    if (!tick.lease.isHeld()) return success;
     const times = { latestMs: latestServersMs(), session: this.#session };
     const running = oracle.began(process, job, tick, times);
     world.count("runs of ticks");
@@ -181,7 +185,7 @@ class SimCronHost extends RecipeClient {
     if (!oracle.check(running)) {
       world.count("mark tick lost at work");
       oracle.ended(running, null);
-      return false;
+      return success;
     }
     const { tickMs, attempt } = tick.run;
     // At the quiet end, further tries are successful.
@@ -196,9 +200,12 @@ class SimCronHost extends RecipeClient {
         return errorMessage(thrown);
       });
     if (problem !== null) world.count("mark end not recorded");
-    return false;
+    const more = { host: process.name, exitCode: null, tookMs: null, why: "", output: "" };
+    return { hasBreach: false, failed: result === "done" ? null : { name: job.name, result, tickMs, ...more } };
   }
 }
+
+const success: CronJobEnd = { hasBreach: false, failed: null };
 
 /** Two lines may have the same name. */
 const namesIn = ({ lines }: CronSettings): Set<string> => new Set(lines.map(({ name }) => name));
@@ -208,7 +215,7 @@ function jobOf({ name, periodMs, written, overlap, catchUpMs, retriesMax, retryD
     ...{ line: 1, name, schedule: every(periodMs, written), command: "true", input: null, variables: new Map() },
     options: {
       ...{ catchUpMs, retriesMax, retryDelayMs, overlap },
-      ...{ maxHoldMs: undefined, historyKeep: undefined, historyMaxAge: undefined },
+      ...{ maxHoldMs: undefined, onFailure: undefined, historyKeep: undefined, historyMaxAge: undefined },
     },
   };
 }

@@ -53,7 +53,7 @@ CRON_TZ=
     ODD: "it''s",
   });
   expect(jobs[1]?.variables.get("NAME")).toBe("");
-  const noLimits = { historyKeep: undefined, historyMaxAge: undefined };
+  const noLimits = { onFailure: undefined, historyKeep: undefined, historyMaxAge: undefined };
   expect(jobs[1]?.options).toEqual({
     catchUpMs: 21_600_000,
     retriesMax: 2,
@@ -199,6 +199,18 @@ test("each mistake has its line and what was expected", () => {
   expect(mistakeOf(many)).toBe("2002: the file has 1001 jobs; the maximum is 1000");
   const variables = Array.from({ length: 1001 }, (_, index) => `V${index}=1`).join("\n");
   expect(mistakeOf(`${variables}\nV7=2\n@daily x`)).toBe('1001: "V1000" is one more variable; the maximum is 1000');
+});
+
+test("the value of an option may stand in quotation marks", () => {
+  const failureOf = (option: string) => read(`#baton name=a ${option} retry=1 catch-up=1h\n@daily x`).jobs[0]?.options;
+  expect(failureOf("on-failure=/srv/tell.sh")?.onFailure).toBe("/srv/tell.sh");
+  expect(failureOf(`on-failure='mail -s "$X = %" ops'`)).toMatchObject({
+    onFailure: 'mail -s "$X = %" ops',
+    retriesMax: 1,
+  });
+  for (const wrong of ['on-failure=""', "on-failure=", "on-failure='mail -s", `on-failure='mail ops'x`]) {
+    expect(mistakeOf(`#baton name=a ${wrong}\n@daily x`)).toContain("is not an option; expected KEY=VALUE");
+  }
 });
 
 test("all mistakes are found, in the order of the lines", () => {

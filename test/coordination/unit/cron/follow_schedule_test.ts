@@ -1,10 +1,13 @@
 /** Hosts with `baton cron` on a clock that is turned by hand: whose turn a tick is, and when it is tried again. */
 import { expect, test } from "bun:test";
+import type { CronJobEnd } from "../../../../src/coordination/cron/cron_job.ts";
 import type { CronJob } from "../../../../src/coordination/cron/crontab.ts";
 import { followSchedule, type FollowScheduleContext } from "../../../../src/coordination/cron/follow_schedule.ts";
 import { CronJobSlots } from "../../../../src/coordination/cron/cron_job_slots.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { historyNodePath, readHistoryRecords } from "../../../../src/coordination/history/history_log.ts";
+import type { FailedJob } from "../../../../src/coordination/job/failure_notice.ts";
+import { BatonError } from "../../../../src/base/errors.ts";
 import type { LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
 import { TickServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
@@ -27,8 +30,11 @@ interface Run {
 class CronBench extends LockBench {
   readonly runs: Run[] = [];
   readonly stop = new AbortController();
+  /** The failures that were told: the time of the tick, and the reason. */
+  readonly told: string[] = [];
   /** Of the jobs that run. */
   fails = false;
+  starts = true;
   takesMs = 1000;
   readonly #following: Promise<void>[] = [];
 
@@ -48,6 +54,7 @@ class CronBench extends LockBench {
       clock,
       slots: new CronJobSlots(slots),
       onBreach() {},
+      tellFailure: (_job: CronJob, { tickMs, why }: FailedJob) => void this.told.push(`${tickMs} ${why}`),
       place: { connect: {} },
       log() {},
       serversClock: new TickServersClock(clock, () => startMs + clock.now() + wall.aheadMs),
@@ -59,14 +66,17 @@ class CronBench extends LockBench {
     return { zk, context, wall };
   }
 
-  async #runJob(host: string, tick: LockLeaseWithTick): Promise<boolean> {
+  async #runJob(host: string, tick: LockLeaseWithTick): Promise<CronJobEnd> {
+    if (!this.starts) throw new BatonError("START_FAILED", "no process is left");
     const nowMs = this.tree.wallMs();
     this.runs.push({ ...tick.run, host, lateMs: nowMs - tick.run.tickMs, beganMs: nowMs });
     await sleep(this.clock, this.takesMs);
     const isFailed = this.fails;
     const end = isFailed ? { result: "failed", exitCode: 3 } as const : { result: "done", exitCode: 0 } as const;
     await tick.end({ ...end, signal: null, why: "" });
-    return false;
+    const { tickMs } = tick.run;
+    const more = { host, exitCode: 3, tookMs: this.takesMs, why: "exit code 3", tickMs, output: "" };
+    return { hasBreach: false, failed: isFailed ? { name: "job", result: "failed", ...more } : null };
   }
 
   results(name = "job"): Promise<string[]> {
@@ -84,7 +94,13 @@ class CronBench extends LockBench {
 }
 
 function jobOf(name: string, periodMs: number, options: Partial<CronJob["options"]> = {}): CronJob {
-  const none = { catchUpMs: undefined, maxHoldMs: undefined, historyKeep: undefined, historyMaxAge: undefined };
+  const none = {
+    catchUpMs: undefined,
+    maxHoldMs: undefined,
+    onFailure: undefined,
+    historyKeep: undefined,
+    historyMaxAge: undefined,
+  };
   return {
     line: 1,
     name,
@@ -95,6 +111,21 @@ function jobOf(name: string, periodMs: number, options: Partial<CronJob["options
     options: { ...none, retriesMax: 0, retryDelayMs: minuteMs, overlap: "skip", ...options },
   };
 }
+
+test("a failure is told once, by the host of the last try; also that of a job that could not be started", async () => {
+  await using bench = new CronBench();
+  bench.fails = true;
+  bench.takesMs = 100;
+  const lines = [jobOf("job", hourMs, { catchUpMs: hourMs, retriesMax: 1 })];
+  for (const name of ["db1", "db2"]) bench.host(name, 0, { lines });
+  await bench.clock.advance(hourMs + 30_000);
+  expect([bench.runs.length, bench.told]).toEqual([1, []]);
+  await bench.clock.advance(2 * minuteMs);
+  expect([bench.runs.length, bench.told]).toEqual([2, [`${startMs + hourMs} exit code 3`]]);
+  bench.starts = false;
+  await bench.clock.advance(hourMs);
+  expect(bench.told.slice(1)).toEqual([`${startMs + 2 * hourMs} no process is left`]);
+});
 
 test("hosts share ticks however their clocks differ; each begins within --splay by the servers' clock", async () => {
   for (const aheadMs of [[0, 3000], [0, -3000], [0, 3000, -3000], [20_000, -20_000]]) {

@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { acquireTick, type LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
 import type { TickCommandEnd, TickOptions } from "../../../../src/coordination/tick/tick_claim.ts";
+import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { historyNodePath, readHistoryRecords } from "../../../../src/coordination/history/history_log.ts";
 import { parseTickState, tickSchedulesFolder } from "../../../../src/coordination/tick/tick_state.ts";
 import { ZooKeeperError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -112,6 +113,52 @@ test("that finds a run whose host died", async () => {
     await bench.expectHistory("lost 1");
     return zk.sent.length;
   });
+});
+
+test("that fails finally is told once over all calls, whichever reply is lost", async () => {
+  const told = async (cut: Cut | undefined, isKilled: boolean) => {
+    const bench = new TickBench();
+    let count = 0;
+    const more = { retriesMax: 1, onGivenUp: () => void count++ };
+    const first = await bench.tick(bench.client(), more);
+    await bench.end(first, failed);
+    expect(first.hasFailedFinally()).toBe(false);
+    const zk = bench.client(isKilled ? undefined : cut);
+    const second = await bench.tick(zk, more);
+    if (isKilled) zk.expire();
+    else await bench.end(second, failed);
+    if (second.hasFailedFinally()) count++;
+    const next = bench.client(isKilled ? cut : undefined);
+    expect(await bench.code(next, more)).toBe("TICK_DONE_ELSEWHERE");
+    expect(await bench.code(bench.client(), more)).toBe("TICK_DONE_ELSEWHERE");
+    return { count, sent: (isKilled ? next : zk).sent.length };
+  };
+  for (const isKilled of [false, true]) {
+    expect((await told(undefined, isKilled)).count).toBe(1);
+    await cutEverywhere(async (cut) => {
+      const { count, sent } = await told(cut, isKilled);
+      expect(count).toBeLessThanOrEqual(1);
+      return sent;
+    });
+  }
+});
+
+test("whose further try no call made is told with the next tick", async () => {
+  const bench = new TickBench();
+  bench.tree.wallMs = () => bench.clock.now();
+  const givenUp: string[] = [];
+  const more = {
+    retriesMax: 1,
+    wallMs: () => bench.clock.now(),
+    onGivenUp: ({ result, tickMs, exitCode }: HistoryRecord) => void givenUp.push(`${result} ${tickMs} ${exitCode}`),
+  };
+  await bench.end(await bench.tick(bench.client(), more), failed);
+  expect(givenUp).toEqual([]);
+  await bench.clock.advance(dayMs + 1000);
+  const next = await bench.tick(bench.client(), more);
+  expect(next.run).toEqual({ tickMs: dayMs, attempt: 1 });
+  expect(givenUp).toEqual(["failed 0 1"]);
+  await bench.end(next, done);
 });
 
 test("that finds the lock held, and leaves the tick out", async () => {

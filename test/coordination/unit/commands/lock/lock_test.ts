@@ -16,6 +16,7 @@ import { ZooKeeperError } from "../../../../../src/protocols/zookeeper/zookeeper
 import { BatonError } from "../../../../../src/base/errors.ts";
 import { systemClock } from "../../../../../src/base/support/clock.ts";
 import { FakeLease } from "../../../../support/fake_lease.ts";
+import { eventually } from "../../../../support/eventually.ts";
 import { type FakeIo, fakeIo } from "../../../../support/fake_io.ts";
 import { callOf } from "../../../../program/unit/commands/call_of.ts";
 
@@ -64,7 +65,6 @@ class Bench {
         waitedMs: 12,
         grantedAtMs: this.clock.now(),
         recorded: [],
-        notices: [],
       });
     },
     supervise: (options) => {
@@ -102,6 +102,17 @@ describe("the order of things", () => {
     const connect = () => Promise.resolve({ close, session: bench.session } as Partial<ZooKeeper> as ZooKeeper);
     expect(await bench.run([], { connect })).toBe(0);
     expect(bench.io.stderr()).toBe("");
+  });
+
+  test("--on-failure runs after the release; a signal ends it, and the exit code stays", async () => {
+    const bench = new Bench();
+    bench.ending = { kind: "exited", code: 7 };
+    const running = bench.run(["--on-failure", "sleep 100"]);
+    await eventually(() => bench.log.includes("close"));
+    expect(bench.io.stderr()).toBe("");
+    bench.send("SIGTERM");
+    expect(await running).toBe(7);
+    expect(bench.io.stderr()).toBe("baton: --on-failure was stopped before its end\n");
   });
 
   test("after a breach the session is not ended: others get the lock only when its time is over", async () => {
