@@ -4,7 +4,13 @@ import type { PoolRow } from "../../src/base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../src/base/rows/process_row.ts";
 import { objectDetailsKey, type RowKind, rowKinds, type RowSnapshot } from "../../src/base/rows/row_kinds.ts";
 import { serversTable, topicsTable } from "../../src/base/terminal/row_tables.ts";
-import { instantToSecondText, passedTimeText, sessionIdText, topicStateText } from "../../src/base/rows/row_texts.ts";
+import {
+  brokenText,
+  instantToSecondText,
+  passedTimeText,
+  sessionIdText,
+  topicStateText,
+} from "../../src/base/rows/row_texts.ts";
 import { isScheduleOverdue, type ScheduleRow } from "../../src/base/rows/schedule_row.ts";
 import { isStoreUnattended, type StoreRow } from "../../src/base/rows/store_row.ts";
 import { formatPassedTime } from "../../src/base/support/duration.ts";
@@ -82,7 +88,7 @@ function progressText({ done, failed }: PoolRow): string {
 
 function holderCells(holder: HolderRow): TableCell[] {
   const { user, host, pid, command, since, fencing_token, session_id, value, reason, revoke } = holder;
-  const why = [value ?? "", reason, revoke === null ? "" : "asked to release it"].filter((text) => text !== "");
+  const why = [value ?? "", reason, brokenText(revoke)].filter((text) => text !== "");
   const cells = [user, host, pid === 0 ? "" : String(pid), command, instantToSecondText(since), fencing_token];
   return [...cells, sessionIdText(session_id), why.join(", ")].map((text) => text || "-");
 }

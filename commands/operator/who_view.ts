@@ -5,7 +5,7 @@ import type {
   HolderRow,
   WaiterRow,
 } from "../../src/base/rows/object_row.ts";
-import { instantToSecondText, passedTimeText, sessionIdText } from "../../src/base/rows/row_texts.ts";
+import { brokenText, instantToSecondText, passedTimeText, sessionIdText } from "../../src/base/rows/row_texts.ts";
 import { nameOfHolderRow } from "../../src/coordination/nodes/participant_row.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import type { TextStyle } from "../../src/base/terminal/color.ts";
@@ -104,7 +104,7 @@ function longRow({ state, one, place, how, token }: WhoRow): TableCell[] {
 }
 
 function reasonOf({ reason, revoke, warning }: HolderRow | WaiterRow): string {
-  const notes = [revoke === null ? "" : "asked to release it", warning ?? ""].filter((note) => note !== "");
+  const notes = [brokenText(revoke), warning ?? ""].filter((note) => note !== "");
   return [reason, ...notes.map((note) => `(${note})`)].join(" ").trim();
 }
 

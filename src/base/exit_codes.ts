@@ -38,7 +38,7 @@ export const exitCodeTable = {
   REFUSED: [77, "access denied by an ACL, by authentication, or by the permissions of a socket"],
   CONFIG: [78, "invalid or conflicting configuration: a file, a value, a limit or a scope"],
   LOST: [79, "the lock or the leadership was lost; the command was stopped in time"],
-  REVOKED: [80, "revoked, preempted, or resigned on request"],
+  REVOKED: [80, "broken, preempted, or resigned on request"],
   SKIPPED: [81, "skipped: another call does the work, or no tick of the schedule is due; -E sets another code"],
   BARRIER_BROKEN: [82, "the barrier is broken: a member was lost before the start"],
   FENCE_BREACH: [83, "baton could not confirm before the end of the lease that all processes of the command are dead"],

@@ -51,7 +51,7 @@ export const holdCommand = defineCommand({
     "Use it as in the examples. `held=$(…) || exit` ends the script when the lock was not acquired, with the exit " +
     "code of baton lock. --pid names the process that holds the lock: $$ is the script, also in a subshell. " +
     "Without --pid it is the shell that started baton hold.",
-    "When the lock is about to be lost (no server responds, or baton break revokes it), the script, its " +
+    "When the lock is about to be lost (no server responds, or it is broken with baton break), the script, its " +
     "descendants, and all processes that it started under the lock are asked to stop, and killed before the lock " +
     "can be granted again: also an interactive shell. When baton itself is killed, they are killed within a second.",
   ],

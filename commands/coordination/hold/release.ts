@@ -40,7 +40,7 @@ export const releaseCommand = defineCommand({
     "Use it in the script or shell that has evaluated the output of baton hold, or in a process below it; the " +
     "variables are not needed. Exits with 0 when the server has confirmed the release: another process may hold " +
     "the lock by then. Exits with 1 if the script does not hold the lock, with 79 when it was lost, " +
-    "and with 80 when it was revoked; in the last two cases the script is about to be stopped.",
+    "and with 80 when it was broken; in the last two cases the script is about to be stopped.",
     "Processes that were started under the lock and still run are listed on stderr, and continue without the lock; " +
     "--stop-processes stops them first. The script itself is never stopped. Its BATON_… variables stay as they " +
     "are, and baton check exits with 79 from then on.",
@@ -184,7 +184,7 @@ function reportResponse(
     case "lost":
       return throwError("LOCK_LOST", `Lock ${what} was lost before it was released, and the script is being stopped`);
     case "revoked":
-      return throwError("REVOKED", `Lock ${what} was revoked before it was released, and the script is being stopped`);
+      return throwError("REVOKED", `Lock ${what} was broken before it was released, and the script is being stopped`);
     case "time_limit":
       return throwError("TIME_LIMIT", `Lock ${what} was held longer than --max-hold, and the script is being stopped`);
   }

@@ -81,7 +81,7 @@ export async function takeLockWithTick(
       run,
       hasFailedFinally,
       async end(ending) {
-        const facts = toTickEnd(ending);
+        const facts = toTickEnd(ending, lease.lost);
         const problem = facts === null ? null : await end(facts).catch(errorMessage);
         if (problem !== null) return `the end of the tick is not recorded: ${problem}`;
         return unrecorded() === null ? null : `the tick is not in its history: ${unrecorded()}`;

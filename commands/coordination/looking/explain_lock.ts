@@ -2,6 +2,7 @@
 import type { HolderRow, WaiterRow } from "../../../src/base/rows/object_row.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
+import { brokenText } from "../../../src/base/rows/row_texts.ts";
 import { tickOverdueAfterMs } from "../../../src/base/rows/schedule_row.ts";
 import type { TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
@@ -134,9 +135,7 @@ function livenessOf({ revoke, session_timeout_ms }: ExplainedHolder): string {
     `The session of the holder is alive: the servers end it ${formatDuration(session_timeout_ms)} after they no ` +
     "longer hear from it.";
   if (revoke === null) return alive;
-  const by = revoke.by === "" ? "" : ` by ${printable(revoke.by)}`;
-  const why = revoke.reason === "" ? "" : ` (${printable(revoke.reason)})`;
-  return `It was asked to stop${by}${why}, and its command has not ended. ${alive}`;
+  return `It was ${printable(brokenText(revoke))}, and its command has not ended. ${alive}`;
 }
 
 function tickSentences({ schedules, nowMs, holders }: ExplainedLockFacts): string[] {
@@ -172,7 +171,7 @@ function usualMs(records: readonly HistoryRecord[]): number | null {
 function unknownOf({ holders, history: { records, refusals }, waiters }: ExplainedLockFacts): string[] {
   return [
     ...(holders.length === 0 ? [] : ["whether the command of the holder makes progress: only its session is seen"]),
-    ...(holders.every(({ revoke }) => revoke === null) ? [] : ["when the holder was asked to stop"]),
+    ...(holders.every(({ revoke }) => revoke === null) ? [] : ["when it was broken"]),
     ...(records.length > 0 ? [] : ["earlier holds: no call has recorded one (--history, or --tick)"]),
     ...(refusals !== null || records.length > 0 ? ["calls without --history"] : []),
     ...(records.some(({ result }) => result === "lost")

@@ -13,6 +13,7 @@ export type FindingSeverity = "problem" | "warning";
 
 /** Every finding, with its severity. Users ignore findings by these identifiers, so they must not change. */
 export const findingSeverities = {
+  "broken-but-held": "warning",
   "certificate-ends": "warning",
   "database-clock": "warning",
   "database-setting": "warning",
@@ -22,7 +23,6 @@ export const findingSeverities = {
   "dead-letters-not-delivered": "problem",
   "disk-full": "problem",
   "election-without-leader": "problem",
-  "holder-asked-to-release": "warning",
   "holder-not-guarded": "warning",
   "keepers-of-several-users": "warning",
   "lock-counter-ended": "problem",

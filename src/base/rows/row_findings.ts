@@ -5,6 +5,7 @@ import { type Finding, type JudgedRows, makeFinding } from "./finding.ts";
 import type { FollowedCoordinationRow, WaiterRow } from "./object_row.ts";
 import type { FollowedPoolRow } from "./pool_row.ts";
 import { type FollowedScheduleRow, isScheduleOverdue } from "./schedule_row.ts";
+import { brokenText } from "./row_texts.ts";
 import { isStoreUnattended, type StoreRow } from "./store_row.ts";
 import type { TopicDetailsRow, TopicListRow } from "./topic_row.ts";
 
@@ -52,9 +53,9 @@ function judgeObject(row: FollowedCoordinationRow, nowMs: number): Finding[] {
     const holder = `process ${pid} on ${host}`;
     if (warning !== null) findings.push(makeFinding("holder-not-guarded", { where, what: warning, action: who }));
     if (revoke === null || since === null || nowMs - Date.parse(since) < releaseMsMax) continue;
-    const what = `${holder} was asked to release it and still holds it: its command may ignore the stop signal`;
+    const what = `it was ${brokenText(revoke)}, and ${holder} still holds it: its command may ignore the stop signal`;
     const action = kind === "lock" ? `baton break --force ${shellWord(name)}` : who;
-    findings.push(makeFinding("holder-asked-to-release", { where, what, action }));
+    findings.push(makeFinding("broken-but-held", { where, what, action }));
   }
   return [...findings, ...judgeFirstWaiter(row, { nowMs, where, action: who })];
 }

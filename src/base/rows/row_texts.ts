@@ -1,5 +1,6 @@
 /** Formats fields of rows for people. Pure. */
 import { formatPassedTime } from "../support/duration.ts";
+import type { HolderRow } from "./object_row.ts";
 import type { TopicListRow } from "./topic_row.ts";
 
 /** Returns the time since an instant, such as `12 m`; `-` if the instant is unknown. */
@@ -15,6 +16,12 @@ export function instantToSecondText(instant: string | null): string {
 /** Returns the session id as ZooKeeper's own tools write it; empty if there is none. */
 export function sessionIdText(sessionId: string | null): string {
   return sessionId === null || sessionId === "0" ? "" : `0x${BigInt.asUintN(64, BigInt(sessionId)).toString(16)}`;
+}
+
+/** Returns who broke the lock that a holder still has, and why; empty if it was not broken. */
+export function brokenText(revoke: HolderRow["revoke"]): string {
+  if (revoke === null) return "";
+  return `broken${revoke.by === "" ? "" : ` by ${revoke.by}`}${revoke.reason === "" ? "" : ` (${revoke.reason})`}`;
 }
 
 /** Returns a topic's state for people; `offline` or `unserved` if no client can reach its server now. */

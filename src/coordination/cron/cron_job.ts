@@ -128,9 +128,8 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
     reader.abort(new BatonError("IO", `stderr did not accept the rest within ${formatDuration(outputMsMax)}`));
     const facts = { what: `"${name}"`, lost: lease.lost, outage: lease.describeOutage(), maxHoldMs };
     const ending = decideLockEnding(outcome, facts);
-    const end = toTickEnd(outcome);
-    const why = lease.hasResigned && outcome.kind === "revoked" ? { why: errorMessage(lease.lost.reason) } : {};
-    const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(errorMessage);
+    const end = toTickEnd(outcome, lease.lost);
+    const problem = end === null ? null : await tick.end(end).catch(errorMessage);
     const logged = { sentence: `${name}: ${tickText}`, fields };
     logEnd(log, outcome, ending, logged);
     logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, logged);

@@ -78,7 +78,7 @@ export function decideLockEnding(outcome: ChildOutcome, facts: LockEndingFacts):
     case "revoked":
       return failureEnding(
         "REVOKED",
-        `${lossReason(facts) ?? `${kind} ${what} was revoked`}; ${childStatus(outcome.child, facts)}`,
+        `${lossReason(facts) ?? `${kind} ${what} was given up`}; ${childStatus(outcome.child, facts)}`,
       );
     case "time_limit": {
       const limit = formatDuration(facts.maxHoldMs ?? 0);

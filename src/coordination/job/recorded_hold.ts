@@ -12,7 +12,7 @@ import type { historySettings } from "../settings/coordination_settings.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 
 export interface RecordedHold {
   /**
@@ -59,7 +59,7 @@ export class HoldRecorder {
     const history = new LockHoldRecorder(this.#zk, lease, this.#options);
     return {
       async end(ending) {
-        const end = toRecordedHoldEnd(ending);
+        const end = toRecordedHoldEnd(ending, lease.lost);
         const problem = end === null ? null : await history.end(end);
         return problem === null ? null : `the hold of "${lease.name}" is not in its history: ${problem}`;
       },
@@ -98,8 +98,9 @@ export async function recordPoolRun(
 }
 
 /** Converts the end of a command for the history. Returns null if the command may still be running. */
-export function toRecordedHoldEnd(ending: SupervisedChildEnding): RecordedHoldEnd | null {
+export function toRecordedHoldEnd(ending: SupervisedChildEnding, lost: AbortSignal): RecordedHoldEnd | null {
   const nothing = { exitCode: null, signal: null };
+  const lossReason = lost.aborted ? errorMessage(lost.reason) : null;
   switch (ending.kind) {
     case "exited":
       return ending.code === 0
@@ -110,7 +111,7 @@ export function toRecordedHoldEnd(ending: SupervisedChildEnding): RecordedHoldEn
     case "time_limit":
       return { result: "failed", ...nothing, why: "stopped: it ran longer than --max-hold" };
     case "revoked":
-      return { result: "stopped", ...nothing, why: "stopped: the lock was revoked" };
+      return { result: "stopped", ...nothing, why: lossReason ?? "its holder gave it up" };
     case "cancelled":
       return { result: "stopped", ...nothing, why: "a signal came before the command was started" };
     case "not_found":
@@ -120,7 +121,7 @@ export function toRecordedHoldEnd(ending: SupervisedChildEnding): RecordedHoldEn
     case "unreadable":
       return { result: "failed", ...nothing, why: ending.why };
     case "lost":
-      return { result: "lost", ...nothing, why: "the lock was lost, and the command was stopped" };
+      return { result: "lost", ...nothing, why: lossReason ?? "the lock was lost" };
     case "breach":
       return null;
   }
@@ -130,7 +131,7 @@ export function toRecordedHoldEnd(ending: SupervisedChildEnding): RecordedHoldEn
  * Converts the end of a tick's command. Returns null if the command may still be running. Also returns null if the lock
  * is lost, because the next call records that.
  */
-export function toTickEnd(ending: SupervisedChildEnding): TickCommandEnd | null {
-  const end = toRecordedHoldEnd(ending);
+export function toTickEnd(ending: SupervisedChildEnding, lost: AbortSignal): TickCommandEnd | null {
+  const end = toRecordedHoldEnd(ending, lost);
   return end === null || end.result === "lost" ? null : { ...end, result: end.result };
 }

@@ -282,7 +282,8 @@ export class ZooKeeperLease implements Lease {
       if (revoke === null) return;
       const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
       const why = revoke.reason === "" ? "" : `, reason "${revoke.reason}"`;
-      this.#abort("REVOKED", `was revoked${printable(by + why)}`);
+      const act = this.#kind === "leadership" ? "ended" : "broken";
+      this.#abort("REVOKED", `was ${act}${printable(by + why)}`);
       this.#notify();
     } catch (thrown) {
       // The clock and the session's end are watched independently.

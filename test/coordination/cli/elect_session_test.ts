@@ -43,7 +43,7 @@ describe("the exit code", () => {
     const ended = await first.ended;
     expect(ended.code).toBe(80);
     expect(ended.stderr).toMatch(
-      /Leadership "once" was revoked by .*, reason "an upgrade"; the command was stopped by SIGTERM/,
+      /Leadership "once" was ended by .*, reason "an upgrade"; the command was stopped by SIGTERM/,
     );
 
     const server = await keeper.start();

@@ -86,7 +86,7 @@ for (const kind of tierBackends) {
       });
     });
 
-    test("readers, permits and holds of a script are recorded; a lock that was asked back is stopped", async () => {
+    test("readers, permits and holds of a script are recorded; a lock that was broken says by whom and why", async () => {
       const line = '"$baton" lock crowd --history -s -- sh -c "sleep 0.3" & ';
       expect(await session.run(`${line.repeat(5)} wait`)).toMatchObject({ code: 0, stderr: "" });
       expect((await history("crowd")).counters.results).toMatchObject({ done: 5, lost: 0 });
@@ -96,9 +96,12 @@ for (const kind of tierBackends) {
       expect((await history("script")).records).toMatchObject([{ result: "done" }]);
       const holder = hold("asked");
       await session.said("asked");
-      expect((await session.run('"$baton" break asked')).code).toBe(0);
+      expect((await session.run('"$baton" break --reason "a deploy" asked')).code).toBe(0);
       await holder.ended;
-      expect((await history("asked")).records).toMatchObject([{ result: "stopped", pid: holder.child.pid }]);
+      expect((await history("asked")).records).toMatchObject([{
+        ...{ result: "stopped", pid: holder.child.pid },
+        why: expect.stringMatching(/^Lock "asked" was broken by \w+, reason "a deploy"$/),
+      }]);
     });
 
     test("an election has a history of its own: one record for each term", async () => {

@@ -271,7 +271,7 @@ describe("the promise", () => {
     const ended = await running.ended;
     expect(ended.code).toBe(7);
     expect(session.read("broken")).toBe("release 80\n");
-    expect(ended.stderr).toMatch(/was revoked by .*; the script was stopped/);
+    expect(ended.stderr).toMatch(/was broken by .*; the script was stopped/);
   });
 
   test("break inside the script or command itself is refused, with what ends the lock", async () => {

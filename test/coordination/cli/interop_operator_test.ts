@@ -80,7 +80,7 @@ for (const kind of backends) {
         const broken = await session.run(`"$baton" break --recipe ${recipe} ${path} ${only} --reason now`);
         expect(broken).toMatchObject({ code: 0, stderr: expect.stringContaining(`has released "${path}"`) });
         const { code, stderr } = await held.ended;
-        expect([code, stderr]).toEqual([80, expect.stringMatching(/was revoked by \w+, reason "now"/)]);
+        expect([code, stderr]).toEqual([80, expect.stringMatching(/was broken by \w+, reason "now"/)]);
       }
       const other = await session.run('"$baton" break --recipe curator /break/none --holder abcd');
       expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining("no process holds it") });

@@ -235,7 +235,7 @@ test("80: an operator takes it back, and the command has time to stop", async ()
   const ended = await running.ended;
   expect(ended).toMatchObject({ code: 80, stdout: "tidied\n" });
   expect(ended.stderr).toMatch(
-    /baton: Lock "taken" was revoked by .*, reason "maintenance"; the command was stopped and exited with 3\n$/,
+    /baton: Lock "taken" was broken by .*, reason "maintenance"; the command was stopped and exited with 3\n$/,
   );
 });
 

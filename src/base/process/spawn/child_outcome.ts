@@ -11,7 +11,7 @@ export type ChildExitStatus =
 export type SupervisedChildEnding =
   | ChildExitStatus
   /**
-   * baton stopped the command: it lost the lock or was about to lose it, the lock was revoked, or the time limit had
+   * baton stopped the command: it lost the lock or was about to lose it, the lock was broken, or the time limit had
    * passed. `child` says how the command then ended.
    */
   | { readonly kind: "lost" | "revoked" | "time_limit"; readonly child: ChildExitStatus | null }

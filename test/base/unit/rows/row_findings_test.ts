@@ -41,7 +41,7 @@ describe("rows with a finding", () => {
     ["object-unreadable", { lock: [object("lock", { problem: "another layout" })] }],
     ["holder-not-guarded", { lock: [object("lock", { first_holders: [{ ...holder, warning: "no guard" }] })] }],
     [
-      "holder-asked-to-release",
+      "broken-but-held",
       { lock: [object("lock", { first_holders: [{ ...holder, revoke: { by: "ops", reason: "" } }] })] },
     ],
     ["lock-not-taken", { lock: [object("lock", free)] }],

@@ -184,7 +184,7 @@ describe("a leader", () => {
       revocation: { by: "ann", reason: "an upgrade" },
     });
     await bench.clock.advance(100);
-    expect(String(lease.lost.reason)).toContain('Leadership "echo" was revoked by ann, reason "an upgrade"');
+    expect(String(lease.lost.reason)).toContain('Leadership "echo" was ended by ann, reason "an upgrade"');
     expect((await bench.within(readLeaderStatus(bench.client(), "echo"))).leader?.value).toBe("one:1");
     await lease.release();
     expect((await bench.within(resigning)).outcome).toBe("released");

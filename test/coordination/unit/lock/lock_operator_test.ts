@@ -41,7 +41,7 @@ describe("an operator", () => {
     }));
     expect((await broken).outcome).toBe("released");
     expect(lease.lost.reason).toMatchObject({ code: "REVOKED" });
-    expect(lease.lost.reason.message).toBe('Lock "demo" was revoked by ops@db2, reason "maintenance"');
+    expect(lease.lost.reason.message).toBe('Lock "demo" was broken by ops@db2, reason "maintenance"');
   });
 
   test("what is asked back is held until it is released, so that a job has time to stop", async () => {
@@ -98,7 +98,7 @@ describe("an operator", () => {
     const revocation = { by: "ops\r", reason: "a\nb" };
     void breakLock(bench.client(), "demo", lease.holderId, { clock: bench.clock, revocation });
     await bench.clock.advance(100);
-    expect(lease.lost.reason.message).toEndWith(`revoked by ops\ufffd, reason "a\ufffdb"`);
+    expect(lease.lost.reason.message).toEndWith(`broken by ops\ufffd, reason "a\ufffdb"`);
     await lease.release();
   });
 });

@@ -41,7 +41,7 @@ test("a query that is stopped because the component is about to be lost is a los
   expect(await endOfQuery({ kind: "lost", child })).toBe(
     'LOCK_LOST: Component "c" is lost: no server responded in time; the command was stopped by SIGTERM',
   );
-  expect(await endOfQuery({ kind: "revoked", child })).toStartWith('REVOKED: Component "c" was revoked');
+  expect(await endOfQuery({ kind: "revoked", child })).toStartWith('REVOKED: Component "c" was given up');
 });
 
 test("what the query does wrong by itself is told with its line", async () => {

@@ -58,7 +58,7 @@ test("a lock that waits names its holder, the usual time, those who wait, and wh
   expect(explained.unknown.join()).toContain("makes progress");
 });
 
-test("a holder that was asked to stop, permits, and an overdue tick are told", () => {
+test("a lock that was broken, permits, and an overdue tick are told", () => {
   const revoke = { by: "root@db9", reason: "deploy" };
   const { sentence, unknown } = explainLock(facts({
     limit: 2,
@@ -68,9 +68,9 @@ test("a holder that was asked to stop, permits, and an overdue tick are told", (
   expect(sentence).toContain(
     '"job" is held by db1 (pid 812), since 2026-11-23T03:00:00Z, 2 h 10 m and 1 more, with 2 of 2 permits',
   );
-  expect(sentence).toContain("It was asked to stop by root@db9 (deploy), and its command has not ended.");
+  expect(sentence).toContain("It was broken by root@db9 (deploy), and its command has not ended.");
   expect(sentence).toContain("The tick 2026-11-23T05:07Z of 0 * * * * is overdue for 3 m");
-  expect(unknown).toContain("when the holder was asked to stop");
+  expect(unknown).toContain("when it was broken");
 });
 
 test("a free lock tells how its last hold ended; one without records says that it does not know", () => {
