@@ -1,4 +1,4 @@
-/** `baton who`: shows the holders and waiters of a lock, an election, a barrier or a gate. */
+/** `baton who`: shows what has a name: its holders and waiters, or the pool, schedule or topic. */
 import { printJson } from "../../src/base/terminal/io.ts";
 import { printTable } from "../../src/base/terminal/table.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
@@ -11,20 +11,24 @@ import {
   type CoordinationObjectKind,
   coordinationObjectKinds,
 } from "../../src/base/rows/object_row.ts";
+import type { RowSnapshot } from "../../src/base/rows/row_kinds.ts";
+import { noRowRates } from "../../src/operator/lists/rates.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { describeOtherKindsWithName, requireOneName } from "../name_arguments.ts";
 import { type Command, type CommandCall, defineCommand } from "../command.ts";
-import type { Product, ProductViewCall, RowSource } from "../product.ts";
+import type { Product, RowSource } from "../product.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
+import { lsTables } from "./ls_view.ts";
+import { loadViews, RowSources, type RowSourcesCall } from "./row_sources.ts";
 import { type WatchedRowsView, watchRowChanges, watchSettings } from "./watch_rows.ts";
 import { goneParticipantLine, whoJson, whoLines, whoTable, type WithCoordinationScope } from "./who_view.ts";
 
 const settings = {
   kind: flagSetting("--kind", choiceType(coordinationObjectKinds), {
     help: "kind of the object; a lock and an election may have the same name",
-    default: "lock",
+    unset: "the first kind that is in use",
   }),
   recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
@@ -47,9 +51,10 @@ export const whoCommandFor = (products: readonly Product[]): Command =>
       "--long prints the user, host, pid, start, fencing token, session and whole id in columns. --watch shows every " +
       "change until it is stopped: it draws the table again on a terminal, and prints a line with the time for each " +
       "change elsewhere; the state of a holder that has released the lock, and of a waiter that has left, is gone.",
-      "NAME is a lock without --kind. For an election it shows the leader and the candidates, for a barrier the " +
-      "running members and the waiting participants, and for a closed gate the user who closed it. Items of a pool " +
-      "are locks with the name COMPONENT/ITEM; baton pool status COMPONENT shows them together.",
+      "NAME is whatever is in use: a lock, an election with its leader and candidates, a barrier with its running " +
+      "members and waiting participants, or a closed gate with the user who closed it; else the pool, the schedule " +
+      "and the topic of this name. Items of a pool are locks with the name COMPONENT/ITEM; baton pool status " +
+      "COMPONENT shows them together. --json and --watch are about holders and waiters.",
     ],
     examples: [
       ["baton who nightly", "holders and waiters as a table"],
@@ -57,67 +62,77 @@ export const whoCommandFor = (products: readonly Product[]): Command =>
       ["baton who nightly --watch", "follow the lock; with --json one line for each change"],
       ["baton who -l nightly", "where the holder runs, its fencing token and its session"],
       ["baton who --recipe curator /app/locks/nightly", "a lock of Curator programs: the nodes in its queue"],
-      ["baton who --kind election echo", "the leader and the candidates"],
+      ["baton who --kind election echo", "an election that has the name of a lock"],
       [
-        "baton who -q nightly >/dev/null; [ $? -eq 1 ] && echo free",
+        "baton who -q --kind lock nightly >/dev/null; [ $? -eq 1 ] && echo free",
         "test for a free lock; 69 means that it is unknown",
       ],
     ],
     settings,
     completes: "locks",
     runsNothing: true,
-    run: (call) => showObject(call, products),
+    run: (call) => showObject(call as typeof call & RowSourcesCall, products),
   });
 
-async function showObject(call: CommandCall<typeof settings>, products: readonly Product[]): Promise<ExitCode> {
+async function showObject(
+  call: CommandCall<typeof settings> & RowSourcesCall,
+  products: readonly Product[],
+): Promise<ExitCode> {
   const { values, io } = call;
   const { kind, recipe } = values;
   const name = requireOneName("who", call.names, kind);
   if (recipe !== undefined) {
-    if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
+    if (kind !== undefined && kind !== "lock") {
+      throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
+    }
     interopLockPath(name); // throws for an invalid path
   }
-  await using source = await openSourceOf(products, kind, call);
+  const isAnyKind = kind === undefined && recipe === undefined;
+  await using sources = await RowSources.open(await loadViews(products), call, ["lock", ...otherKinds]);
+  const source = sources.all.find(({ kinds }) => kinds.includes("lock"))?.source as ObjectSource;
   const read = async (
     zk: ZooKeeper,
     { scope }: CoordinationServers,
-  ): Promise<WithCoordinationScope<CoordinationObjectDetails>> => ({
-    ...await source.details(zk, { kind, name, recipe }),
-    scope,
-  });
+  ): Promise<WithCoordinationScope<CoordinationObjectDetails>> => {
+    const [used] = isAnyKind ? await source.find(zk, name) : [];
+    return { ...await source.details(zk, { kind: kind ?? used ?? "lock", name, recipe }), scope };
+  };
   const view = viewOf(values.long);
-  if (values.watch) return await watchRowChanges(call, read, { what: `${kind} "${name}"`, view });
+  const what = kind === undefined ? `"${name}"` : `${kind} "${name}"`;
+  if (values.watch) return await watchRowChanges(call, read, { what, view });
   const isTold = !values.quiet && !values.json;
-  const { status, also } = await runInCoordinationSession(call, async (zk, place) => {
+  const { status, others, also } = await runInCoordinationSession(call, async (zk, place) => {
     const status = await read(zk, place);
     const isUnused = status.holders.length + status.waiters.length === 0;
     return {
       status,
+      others: isUnused && isAnyKind ? await readOthersOfName(sources, zk, name) : {},
       also: isUnused && isTold && recipe === undefined
-        ? describeOtherKindsWithName(await source.find(zk, name), { kind, name })
+        ? describeOtherKindsWithName(await source.find(zk, name), { kind: status.kind, name })
         : "",
     };
   });
+  const nowMs = Date.now();
+  const tables = lsTables({ rows: others, scope: status.scope, atMs: nowMs, rates: noRowRates }, nowMs);
   if (values.json) printJson(io, whoJson(status));
-  else printTable(io, whoTable(status, { nowMs: Date.now(), long: values.long }));
-  if (status.holders.length > 0) return exitCodes.SUCCESS;
-  if (isTold) io.err(`baton: ${unused[kind](name)}${also}\n`);
+  else [whoTable(status, { nowMs, long: values.long }), ...tables].forEach((table) => printTable(io, table));
+  if (status.holders.length > 0 || others.pool?.some(({ holders }) => holders !== 0)) return exitCodes.SUCCESS;
+  if (isTold && tables.length === 0) io.err(`baton: ${unused[status.kind](name)}${also}\n`);
   return exitCodes.FALSE;
 }
 
 type ObjectSource = RowSource & Required<Pick<RowSource, "details" | "find">>;
 
-/** Opens the row source of the product that has objects of this kind. */
-async function openSourceOf(
-  products: readonly Product[],
-  kind: CoordinationObjectKind,
-  { values, sources }: ProductViewCall,
-): Promise<ObjectSource> {
-  for (const product of products) {
-    const view = await product.view();
-    if (view.kinds.includes(kind)) return await view.open({ values, sources }) as ObjectSource;
-  }
-  throw new Error(`nothing reads a ${kind}`);
+/** The kinds of rows besides those that have holders and waiters. */
+const otherKinds = ["pool", "schedule", "topic"] as const;
+
+/** Reads the pools, schedules and topics of this name. */
+async function readOthersOfName(sources: RowSources, zk: ZooKeeper, name: string): Promise<RowSnapshot["rows"]> {
+  const signal = new AbortController().signal; // never aborts, because SIGINT ends the whole process
+  const { rows } = await sources.read(zk, { kinds: otherKinds, all: true, long: false, signal });
+  const isNamed = (row: { readonly name: string } | { readonly topic: string }) =>
+    ("topic" in row ? row.topic : row.name) === name;
+  return Object.fromEntries(otherKinds.map((kind) => [kind, (rows[kind] ?? []).filter(isNamed)]));
 }
 
 const unused: Readonly<Record<CoordinationObjectKind, (name: string) => string>> = {

@@ -86,7 +86,7 @@ for (const kind of tierBackends) {
       });
     });
 
-    test("readers, permits and holds of a script are recorded; a lock that was broken says by whom and why", async () => {
+    test("readers, permits and holds of a script are recorded; for a broken lock, by whom and why", async () => {
       const line = '"$baton" lock crowd --history -s -- sh -c "sleep 0.3" & ';
       expect(await session.run(`${line.repeat(5)} wait`)).toMatchObject({ code: 0, stderr: "" });
       expect((await history("crowd")).counters.results).toMatchObject({ done: 5, lost: 0 });

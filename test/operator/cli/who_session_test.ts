@@ -105,14 +105,16 @@ describe("holders and waiters", () => {
 describe("other kinds", () => {
   const look = async (words: string) => (await session.run(`"$baton" ${words}`)).stdout;
 
-  test("a name is a lock's unless --kind says otherwise, and what it is besides is told", async () => {
+  test("a name is what is in use; of two kinds the lock is shown, and --kind chooses the other one", async () => {
     const script =
-      `"$baton" elect -q twice --value a:1 -- sh -c '"$baton" who twice; echo $?; "$baton" lock twice -- "$baton" who twice'`;
+      `"$baton" elect -q twice --value a:1 -- sh -c '"$baton" who twice; "$baton" who --kind lock twice; echo $?; "$baton" lock twice -- "$baton" who twice'`;
     const ended = await session.run(script);
     expect(ended.stderr).toBe(
       'baton: lock "twice" is free; there is an election of this name: baton who --kind election twice\n',
     );
-    expect(ended.stdout).toMatch(/^1\nSTATE .*\nholds +\S+@\S+ .*exclusive .*\n$/);
+    expect(ended.stdout).toMatch(
+      /^STATE .*\nleads +\S+@\S+ .* a:1 .*\n1\nSTATE .*\nholds +\S+@\S+ .*exclusive .*\n$/,
+    );
     expect(await session.run('"$baton" lock -q only -- "$baton" leader only')).toMatchObject({
       code: 1,
       stderr: 'baton: "only" has no leader; there is a lock of this name: baton who only\n',
@@ -177,6 +179,19 @@ describe("other kinds", () => {
     });
     const pool = `printf 'a\\n' | "$baton" pool -q comp --items - --total 2 -- sh -c '"$baton" ls'`;
     expect((await session.run(pool)).stdout).toMatch(/\nlock +comp\/a +1 +0\n(.*\n)*pool +comp +1 +0\n/);
+  });
+
+  test("a schedule, a pool with results, and a topic are shown by their names; 1, because nothing runs", async () => {
+    await session.run('"$baton" lock daily --tick "0 0 * * *" --timezone UTC --catch-up 1d -- true');
+    await session.run('"$baton" pool work --items a --done-ttl 1h -- true');
+    const shown = async (name: string) => (await session.run(`"$baton" who ${name}; echo $?`)).stdout;
+    expect(await shown("daily")).toMatch(/^SCHEDULE OF +TICKS .*\ndaily +0 0 \* \* \* \(UTC\) +in .*\n1\n$/);
+    expect(await shown("work")).toMatch(/^KIND +NAME .*RESULTS\npool +work +0 +0 +1 done, 0 failed\n1\n$/);
+    const service = session.start('exec "$baton" pubsub serve -q');
+    await session.becomesTrue('"$baton" publish -q news one');
+    expect(await shown("news")).toMatch(/^TOPIC .*\nnews +local .*\n1\n$/);
+    service.child.kill();
+    await service.ended;
   });
 });
 
