@@ -10,6 +10,9 @@ import { type OpenRowSource, RowSources, type RowSourcesCall } from "./row_sourc
 
 const judgedKinds = rowKinds.filter((kind) => kind !== "process");
 
+/** How long rows are followed until all have been read once, in milliseconds. Objects that change are read again. */
+const followMsMax = 30_000;
+
 /** Returns the findings of all products. Rejects if the coordination service fails. */
 export async function findRowProblems(
   views: readonly ProductView[],
@@ -19,34 +22,42 @@ export async function findRowProblems(
   await using sources = await RowSources.open(views, call, judgedKinds);
   const readings = await Promise.all(sources.all.map((source) => readJudgedRows(source, zk)));
   const rows: JudgedRows = Object.assign({}, ...readings.map((reading) => reading.rows));
-  const unreadable = readings.flatMap(({ problems }) => problems).map((what) => {
-    return makeFinding("store-unreadable", { where: "message stores", what, action: "check the store and its access" });
-  });
-  return [...judgeRows(rows, Date.now()), ...unreadable];
+  return [...judgeRows(rows, Date.now()), ...readings.flatMap(({ findings }) => findings)];
 }
 
 interface JudgedReading {
   readonly rows: JudgedRows;
-  readonly problems: readonly string[];
+  /** Findings for objects that could not be read. */
+  readonly findings: readonly Finding[];
 }
 
 async function readJudgedRows({ source, kinds }: OpenRowSource, zk: ZooKeeper): Promise<JudgedReading> {
-  if (source.follow !== undefined) return { rows: await readFollowedRows(source, zk), problems: [] };
+  const { follow } = source;
+  if (follow !== undefined) return await readFollowedRows(follow, zk);
   const signal = new AbortController().signal; // never aborts, because SIGINT ends the whole process
   const { rows, problems = [] } = await source.read(zk, { kinds, all: false, long: false, signal });
-  return { rows: rows as JudgedRows, problems };
+  const where = "message stores";
+  const action = "check the store and its access";
+  const findings = problems.map((what) => makeFinding("store-unreadable", { where, what, action }));
+  return { rows: rows as JudgedRows, findings };
 }
 
 /** Follows a source until all of its rows have been read once. They have more details than rows that are listed. */
-async function readFollowedRows(source: RowSource, zk: ZooKeeper): Promise<JudgedRows> {
+async function readFollowedRows(follow: NonNullable<RowSource["follow"]>, zk: ZooKeeper): Promise<JudgedReading> {
+  const clock = systemClock();
   const rows = new Map<string, RowChange>();
   const end = new AbortController();
-  const rounds = source.follow?.(zk, { signal: end.signal, clock: systemClock(), gatherMs: 0 }) ?? [];
-  for await (const { changes, isComplete } of rounds) {
+  const endMs = clock.now() + followMsMax;
+  let isWhole = false;
+  for await (const { changes, isComplete, isCut } of follow(zk, { signal: end.signal, clock, gatherMs: 0 })) {
     for (const change of changes) rows.set(`${change.kind} ${change.key}`, change);
-    if (isComplete) break;
+    isWhole = isComplete && !isCut;
+    if (isComplete || clock.now() > endMs) break;
   }
   end.abort(new Error("all rows have been read"));
   const byKind = Map.groupBy([...rows.values()].filter(({ row }) => row !== null), ({ kind }) => kind);
-  return Object.fromEntries([...byKind].map(([kind, found]) => [kind, found.map(({ row }) => row)]));
+  const found = Object.fromEntries([...byKind].map(([kind, all]) => [kind, all.map(({ row }) => row)]));
+  const what = `there are too many locks, or they change too often: only ${rows.size} objects were checked`;
+  const action = "check the others with baton who, or use several roots";
+  return { rows: found, findings: isWhole ? [] : [makeFinding("objects-unchecked", { where: "locks", what, action })] };
 }

@@ -35,6 +35,7 @@ export const findingSeverities = {
   "node-unknown": "warning",
   "node-without-session": "problem",
   "object-unreadable": "problem",
+  "objects-unchecked": "warning",
   "pool-items-failed": "problem",
   "schedule-clock-ahead": "problem",
   "schedule-failing": "problem",

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { ageText, countText, relativeText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
 import type { PoolRow } from "../../base/rows/pool_row.ts";
+import { brokenText } from "../../base/rows/row_texts.ts";
 import { programNowMs } from "./page_state.ts";
 
 /** Shows an age, which grows with the clock. Only its text is redrawn. */
@@ -30,8 +31,7 @@ export function participantText(
 }
 
 export function participantReasonText({ value, reason, revoke }: HolderRow | WaiterRow): string {
-  const asked = revoke === null ? "" : `asked to release it${revoke.by === "" ? "" : ` by ${revoke.by}`}`;
-  return [value ?? "", reason, asked].filter((text) => text !== "").join(", ");
+  return [value ?? "", reason, brokenText(revoke)].filter((text) => text !== "").join(", ");
 }
 
 export function PeopleSummary({ people, count }: {
