@@ -117,7 +117,9 @@ export async function runLockedJob(
     if (ending === null) throw stop.signal.reason;
     if (values.onFailure) {
       const { noticeOfCommand } = await import("../../src/coordination/job/failure_notice.ts");
-      notices.push(noticeOfCommand(options, { io, clock: deps.clock, tick: taken.tick, outcome, ending }));
+      notices.push(
+        noticeOfCommand(options, { io, clock: deps.clock, tick: taken.tick, outcome, ending, lost: lease.lost }),
+      );
     }
     // A process that could not be killed may still run, so the session stays open until its timeout.
     if (outcome.kind === "breach") zk = null;

@@ -133,7 +133,8 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
     const logged = { sentence: `${name}: ${tickText}`, fields };
     logEnd(log, outcome, ending, logged);
     logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, logged);
-    const failed = failedJobOfEnding(name, { outcome, ending }, { tickMs: run.tickMs, output: tail.text() });
+    const known = { outcome, ending, lost: lease.lost };
+    const failed = failedJobOfEnding(name, known, { tickMs: run.tickMs, output: tail.text() });
     return { hasBreach: outcome.kind === "breach" && !outcome.isDead, failed };
   } finally {
     reader.abort();

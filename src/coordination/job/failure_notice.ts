@@ -73,7 +73,11 @@ export function failureNoticeText(job: FailedJob): {
 /** Returns the facts of a command that this call has run; null if it was not started or has succeeded. */
 export function failedJobOfEnding(
   name: string,
-  { outcome, ending }: { readonly outcome: ChildOutcome; readonly ending: LockEnding | null },
+  { outcome, ending, lost }: {
+    readonly outcome: ChildOutcome;
+    readonly ending: LockEnding | null;
+    readonly lost: AbortSignal;
+  },
   { tickMs, output }: Pick<FailedJob, "tickMs" | "output">,
 ): FailedJob | null {
   if (ending === null || ending.exitCode === 0) return null;
@@ -83,7 +87,7 @@ export function failedJobOfEnding(
     : outcome.kind === "revoked"
     ? "stopped"
     : "failed";
-  const why = message ?? toRecordedHoldEnd(outcome)?.why ?? "";
+  const why = message ?? toRecordedHoldEnd(outcome, lost)?.why ?? "";
   return { name, result, exitCode, host: hostname(), tookMs: outcome.heldMs, why, tickMs, output };
 }
 
@@ -146,18 +150,19 @@ export function noticeOfCommand(
     readonly names: readonly string[];
     readonly values: { readonly onFailure?: string | undefined };
   },
-  { tick, outcome, ending, ...deps }: {
+  { tick, outcome, ending, lost, ...deps }: {
     readonly io: Pick<Io, "env" | "err">;
     readonly clock: Clock;
     readonly tick: Pick<LockLeaseWithTick, "run" | "hasFailedFinally"> | undefined;
     readonly outcome: ChildOutcome;
     readonly ending: LockEnding;
+    readonly lost: AbortSignal;
   },
 ): FailureNotices {
   const notices = new FailureNotices(onFailure, deps);
   const more = { tickMs: tick?.run.tickMs ?? null, output: "" };
   if (tick?.hasFailedFinally() !== false) {
-    notices.runAtEnd(failedJobOfEnding(names.join(" "), { outcome, ending }, more));
+    notices.runAtEnd(failedJobOfEnding(names.join(" "), { outcome, ending, lost }, more));
   }
   return notices;
 }
