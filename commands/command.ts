@@ -76,10 +76,7 @@ export interface CommandCall<S extends SettingTable = SettingTable> {
 
 export const commonCommandSettings = putSettingsIntoGroup("general", {
   config: flagSetting("--config", textType("file"), { help: "read this configuration file instead of the user's" }),
-  quiet: toggleSetting("-q, --quiet", {
-    help: "print only errors on stderr",
-    basic: true,
-  }),
+  quiet: toggleSetting("-q, --quiet", { help: "print only errors on stderr" }),
   verbose: toggleSetting("-v, --verbose", { help: "print progress on stderr" }),
   help: toggleSetting("-h, --help", {
     help: "-h: print the main options; --help: print all options",

@@ -24,6 +24,7 @@ const ownSettings = {
   all: toggleSetting("-a, --all", { help: "also list unused ones" }),
   kind: flagSetting("--kind", choiceType(rowKinds), { help: "list only this kind", unset: "all kinds" }),
   recipe: flagSetting("--recipe", choiceType(interopRecipes), {
+    basic: false,
     help: "the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself",
   }),
   ...watchSettings,

@@ -31,6 +31,7 @@ const settings = {
     unset: "the first kind that is in use",
   }),
   recipe: flagSetting("--recipe", choiceType(interopRecipes), {
+    basic: false,
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
   ...watchSettings,

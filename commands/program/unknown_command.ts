@@ -5,10 +5,14 @@ import { firstCommandWords } from "../command_names.ts";
 /** Words that users of other programs type, and the commands that they look for. */
 const soughtCommands: ReadonlyMap<string, string> = new Map([
   ["mutex", "baton lock NAME COMMAND"],
+  ["semaphore", "baton lock -N COUNT NAME COMMAND"],
   ["unlock", "baton release NAME in a script with baton hold, or baton break NAME"],
   ["run", "baton lock NAME COMMAND, or baton retry-processor run"],
   ["status", "baton ls, baton who NAME, or baton pool status NAME"],
   ["queue", "baton pool, baton publish, or baton retry-processor"],
+  ["put", "baton publish TOPIC MESSAGE"],
+  ["get", "baton subscribe TOPIC"],
+  ["redrive", "baton retry-processor dlq redrive"],
 ]);
 
 /** Returns the message for a first argument that is no command. `names`: the names of all commands. */

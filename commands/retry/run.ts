@@ -2,7 +2,7 @@
 import process from "node:process";
 import { retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
-import { setting, type SettingTable } from "../../src/base/config/setting.ts";
+import { setting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
 import { JobTable } from "../../src/base/process/proc/job_table.ts";
 import { ownSignalSource } from "../../src/base/process/supervise/signal_source.ts";
@@ -42,11 +42,13 @@ const runSettings = {
   exec: setting(textType("line"), {
     flag: "--exec",
     once: true,
+    basic: true,
     help: "run this shell command for each message, with the body as stdin, instead of the message's own command",
   }),
   url: setting(textType("url"), {
     flag: "--url",
     once: true,
+    basic: true,
     help: "send each message to this URL by HTTP, instead of running a command",
   }),
   topic: setting(textType("topic"), {
@@ -57,6 +59,7 @@ const runSettings = {
   ...httpRequestSettings,
   once: setting(toggleType(), {
     flag: "--once",
+    basic: true,
     help: "try each message that is due now once, then end: for a crontab",
     default: false,
   }),
@@ -65,7 +68,7 @@ const runSettings = {
     help: "make the store of --store or --name if it does not exist; otherwise run refuses that (78)",
     default: false,
   }),
-  untilEmpty: setting(toggleType(), { flag: "--until-empty", help: "end when no message is waiting", default: false }),
+  untilEmpty: toggleSetting("--until-empty", { basic: true, help: "end when no message is waiting" }),
   killAfter: setting(durationType(), {
     flag: "--kill-after",
     help: "time between the stop signal and SIGKILL for a command",

@@ -41,12 +41,14 @@ const serveSettings = {
   listen: setting(textType("host:port|unix:PATH"), {
     flag: "--listen",
     once: true,
+    basic: true,
     help: "listen address; :PORT means this machine only, port 0 any free port",
     default: "127.0.0.1:0",
   }),
   url: setting(textType("url"), {
     flag: "--url",
     once: true,
+    basic: true,
     help: "URL of the backend; the path of a request is appended",
   }),
   noProcess: setting(toggleType(), {

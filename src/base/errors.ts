@@ -91,17 +91,21 @@ export class BatonError extends Error {
   }
 }
 
-/** Returns the message of a thrown value, which need not be an Error. */
-export function errorMessage(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+/** Describes a failed system call by its reason and, in `form`, its path; without the names of the error and call. */
+function describe(thrown: unknown, form: string): string {
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return message.replace(
+    /^E\w+: (.+?), \w+( '(.*)')?$/s,
+    (_, reason, quoted, path) =>
+      (quoted ? form.replace("PATH", path) : "") + (/^illegal /.test(reason) ? "it is a folder" : reason),
+  );
 }
 
-/**
- * Returns why a file system call failed. Omits the error code, the call and the path, because the caller's message
- * already names the path.
- */
-export const systemCallErrorReason = (error: unknown): string =>
-  errorMessage(error).replace(/^E\w+: (.+?), \w+( '.*)?$/s, "$1");
+/** Returns the message of a thrown value, which need not be an Error. */
+export const errorMessage = (thrown: unknown): string => describe(thrown, "PATH: ");
+
+/** Returns why a system call failed, for a message that names its path. */
+export const systemCallErrorReason = (thrown: unknown): string => describe(thrown, "");
 
 /** Returns the error name of a system call, such as "EPIPE"; undefined for other errors. */
 export function errnoName(thrown: unknown): string | undefined {

@@ -60,6 +60,7 @@ const settings = {
   metricsListen: keeperSettings.keeperMetricsListen,
   ...logSettings,
   onDemand: toggleSetting("--on-demand", {
+    basic: false,
     help: "run as a keeper that a command has started: log little, exit if another keeper serves",
   }),
   json: toggleSetting("--json", { help: "verify: print one JSON object" }),

@@ -44,6 +44,7 @@ const settings = {
     help: "take the lock if the holder has not released it within its session timeout; its command may still run",
   }),
   recipe: flagSetting("--recipe", choiceType(interopRecipes), {
+    basic: false,
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
   reason: flagSetting("--reason", textType("text"), { help: "reason, which the holder's baton prints" }),

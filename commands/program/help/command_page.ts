@@ -25,7 +25,7 @@ const usageColumns = 80;
 /** Matches the ` | ` between two forms, but not in brackets. */
 const formBoundary = / \| (?![^[]*\])/;
 /** Maximum number of options in the short help. Each form of a command beyond `shortFormsMax` replaces one option. */
-const shortOptionsMax = 10;
+const shortOptionsMax = 9;
 const shortFormsMax = 5;
 const shortExamplesMax = 2;
 /** Maximum characters of a meaning with its default in the short help, so that both fit into one line. */
@@ -51,24 +51,37 @@ export function commandPage(command: Command): HelpPage {
 export function shortCommandPage(command: Command): HelpPage {
   const { name, summary, caution, examples } = command;
   const all = Object.keys(flagSettings(command)).length;
-  const shown = shortHelpOptions(command);
-  const count = Object.keys(shown).length;
   return {
     name,
     summary,
     usage: usageLines(command),
     blocks: [
-      ...textBlocks([`${capitalize(summary)}.`, caution]),
+      ...textBlocks([`${capitalize(summary)}.`]),
       // Examples come first, because readers look for a line that they can type.
       { kind: "heading", text: "Examples" },
       { kind: "examples", examples: examples.slice(0, shortExamplesMax) },
-      ...(count === 0 ? [] : [
-        { kind: "heading", text: count < all ? "Main options" : "Options" } as const,
-        { kind: "entries", entries: optionHelpEntries(shown).map(briefEntry) } as const,
+      ...shortOptionBlocks(command),
+      ...textBlocks([
+        caution,
+        `baton ${name} --help describes all ${all} options, baton help exit-codes the exit codes.`,
       ]),
-      { kind: "text", text: `baton ${name} --help describes all ${all} options.` },
     ],
   };
+}
+
+/** Returns the blocks of the main options: those of a group together, and single ones under a heading of their own. */
+function shortOptionBlocks(command: Command): HelpBlock[] {
+  const shown = shortHelpOptions(command);
+  const groups: [string, HelpEntry[]][] = [];
+  const single: HelpEntry[] = [];
+  for (const [group, members] of optionsByGroup(command)) {
+    const own = Object.entries(members).filter(([name]) => Object.hasOwn(shown, name));
+    const entries = optionHelpEntries(Object.fromEntries(own)).map(briefEntry);
+    if (entries.length > 1) groups.push([group === "main" ? "Main options" : optionGroupHeadings[group], entries]);
+    else single.push(...entries);
+  }
+  if (single.length > 0) groups.push([groups.length === 0 ? "Options" : "More options", single]);
+  return groups.flatMap(([text, entries]) => [{ kind: "heading", text }, { kind: "entries", entries }]);
 }
 
 /**

@@ -8,6 +8,7 @@
 import pg from "pg";
 import { defaultTlsAuthorities } from "../sockets/client_tls.ts";
 import { BatonError, errorMessage } from "../errors.ts";
+import { describeSocketFailure } from "../sockets/describe_failure.ts";
 import { CleanupScope, onAbort } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { printable } from "../support/text.ts";
@@ -279,7 +280,7 @@ export class PrimaryConnection {
 
   #lostError(outcome: "not_sent" | "unknown", cause: unknown, sqlState: string | null = null): StatementError {
     return new StatementError(
-      `The connection to the database at ${this.#where} was lost: ${printable(errorMessage(cause))}`,
+      `The connection to the database at ${this.#where} was lost: ${printable(describeSocketFailure(cause))}`,
       {
         outcome,
         sqlState,
@@ -467,7 +468,7 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
   if (error instanceof BatonError) {
     return new StatementError(error.message, { outcome: "not_sent", sqlState: null, code: error.code, cause: error });
   }
-  const message = printable(errorMessage(error));
+  const message = printable(describeSocketFailure(error));
   if (error instanceof pg.DatabaseError) {
     const sqlState = error.code ?? null;
     if (/unsupported startup parameter|startup options? not supported/i.test(message)) {

@@ -2,7 +2,7 @@
  * Forwards TCP connections to the current leader. When the leader changes, closes all open connections; the clients
  * then connect to the new leader.
  */
-import { errorMessage } from "../errors.ts";
+import { describeSocketFailure } from "./describe_failure.ts";
 import { onAbort, whenAborted } from "../support/abort.ts";
 import { backoffMs, requestBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
@@ -81,7 +81,7 @@ export class TcpForwarder {
       try {
         return await this.#join(client, address, { leader, signal: deadline.signal });
       } catch (thrown) {
-        if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = errorMessage(thrown);
+        if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = describeSocketFailure(thrown);
       }
       // A new leader ends this pause early.
       await sleep(

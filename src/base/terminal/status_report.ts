@@ -3,7 +3,7 @@
  * Opens both targets before the call does anything: a call that cannot report does nothing.
  */
 import { closeSync, fstatSync, readFileSync } from "node:fs";
-import { BatonError, errorMessage } from "../errors.ts";
+import { BatonError, systemCallErrorReason } from "../errors.ts";
 import { wasStreamClosedAtStart } from "../process/spawn/inherited_descriptors.ts";
 import { openOutputFile } from "../support/open_output.ts";
 import { writeAllBytes } from "../support/write_whole.ts";
@@ -83,7 +83,7 @@ export class StatusReportWriter implements Disposable {
         writeAllBytes(fd, line);
         return [];
       } catch (thrown) {
-        return [`Cannot write ${option}: ${errorMessage(thrown)}; the report of this call is lost`];
+        return [`Cannot write ${option}: ${systemCallErrorReason(thrown)}; the report of this call is lost`];
       }
     });
   }
@@ -123,8 +123,12 @@ function create(file: string): number {
   try {
     return openOutputFile(file, "replace");
   } catch (thrown) {
-    throw new BatonError("CANNOT_CREATE", `--status-file ${file}: cannot create the file: ${errorMessage(thrown)}`, {
-      cause: thrown,
-    });
+    throw new BatonError(
+      "CANNOT_CREATE",
+      `--status-file ${file}: cannot create the file: ${systemCallErrorReason(thrown)}`,
+      {
+        cause: thrown,
+      },
+    );
   }
 }

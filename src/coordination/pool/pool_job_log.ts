@@ -4,7 +4,7 @@
  */
 import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
-import { BatonError, errorMessage, systemCallErrorReason } from "../../base/errors.ts";
+import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { shellQuoteIfNeeded } from "../../base/terminal/shell_quote.ts";
 import { openOutputFile } from "../../base/support/open_output.ts";
 import { OutputChannel } from "../../base/terminal/io.ts";
@@ -51,7 +51,7 @@ export class PoolJobLog implements Disposable {
     await this.#output.written();
     if (this.#output.failure === null) return null;
     return `Cannot write --joblog ${this.#file}: ${
-      errorMessage(this.#output.failure)
+      systemCallErrorReason(this.#output.failure)
     }; the results of some items are missing`;
   }
 

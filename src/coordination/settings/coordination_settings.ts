@@ -46,7 +46,7 @@ export const connectionSettings = putSettingsIntoGroup("connection", {
     default: "/baton",
   }),
   sessionTimeout: topLevel("session.timeout", sessionTimeoutType({ minMs: 2000 }), {
-    help: "time after which the servers end the session of a client that they no longer hear from; " +
+    help: "the servers end a session that they have not heard of for this long; " +
       "its locks then go to other clients",
     default: 10_000,
   }),
@@ -56,7 +56,7 @@ export const connectionSettings = putSettingsIntoGroup("connection", {
   }),
   connectRetries: setting(integerType("count", { min: 0, max: 1_000_000 }), {
     key: "connect.retries",
-    help: "number of additional passes over the list of servers",
+    help: "additional passes over the list of servers",
     unset: "no limit within connect.timeout",
   }),
   connectDelay: setting(durationType(), {
@@ -72,7 +72,7 @@ export const connectionSettings = putSettingsIntoGroup("connection", {
   tls: setting(toggleType(), {
     flag: "--tls",
     key: "tls.enabled",
-    help: "use TLS for TCP connections to the servers (never for Unix sockets); any other tls setting turns it on, too",
+    help: "use TLS for TCP connections to the servers; any other tls setting turns it on, too",
     default: false,
   }),
   tlsCa: topLevel("tls.ca", textType("file"), {
@@ -112,6 +112,7 @@ export const connectionSettings = putSettingsIntoGroup("connection", {
 
 export const lockSettings = {
   scope: topLevel("scope", choiceType(lockScopes), {
+    basic: false,
     help: "minimum scope of the lock; exit 78 if the servers do not provide it",
     unset: "any scope",
   }),
@@ -149,7 +150,7 @@ export const lockSettings = {
   }),
   publishCommand: lock("publish_command", toggleType(), {
     group: "command",
-    help: "publish the full command line of the holder; otherwise other clients see the program name only",
+    help: "publish the holder's full command line, not only the name of its program",
     default: false,
   }),
 } satisfies SettingTable;

@@ -1,7 +1,7 @@
 /** Fetches the /metrics page of a baton process over HTTP. */
 import { request } from "node:http";
 import { type Address, formatAddress } from "../../base/sockets/connection.ts";
-import { errorMessage } from "../../base/errors.ts";
+import { describeSocketFailure } from "../../base/sockets/describe_failure.ts";
 import type { MetricsProcessKind, ProcessMetricsRow } from "../../base/rows/process_row.ts";
 import { parseProcessMetrics } from "./parse_metrics.ts";
 
@@ -26,7 +26,7 @@ export async function fetchProcessMetrics(
     const text = await fetchText(localDialAddress(address), signal);
     return parseProcessMetrics(name, text, kinds) ?? unreachable(name, "these are no metrics of baton");
   } catch (thrown) {
-    return unreachable(name, errorMessage(thrown));
+    return unreachable(name, describeSocketFailure(thrown));
   }
 }
 

@@ -164,7 +164,7 @@ export function makeMessageFolder(path: string): string {
     mkdirSync(path, { recursive: true });
     return realpathSync(path);
   } catch (thrown) {
-    throw new BatonError("CANNOT_CREATE", `Cannot make the folder ${resolve(path)}: ${errorMessage(thrown)}`, {
+    throw new BatonError("CANNOT_CREATE", `Cannot make the folder ${resolve(path)}: ${systemCallErrorReason(thrown)}`, {
       cause: thrown,
     });
   }

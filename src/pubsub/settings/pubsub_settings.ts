@@ -185,7 +185,7 @@ export const pubsubServiceSettings = putSettingsIntoGroup("limits", {
 
 export const pubsubClientSettings = {
   pubsubProxies: pubsub("proxies", listType("tcp://host:port"), {
-    basic: true,
+    basic: false,
     help: "the proxies, in the order in which they are tried",
     unset: "the proxies announced in the coordination service",
   }),
@@ -194,6 +194,7 @@ export const pubsubClientSettings = {
     help: "file with the public key of the proxies, if they have one",
   }),
   pubsubProxiesFile: flagSetting("--proxies-file", textType("file"), {
+    basic: false,
     help: "file with one proxy address per line; --proxies takes precedence",
     unset: "none is read",
   }),

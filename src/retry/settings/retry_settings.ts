@@ -76,14 +76,12 @@ export const retryLimitSettings = putSettingsIntoGroup("limits", {
 /** Settings for the policy, which decides when a message is tried again and when it is given up. */
 export const retryPolicySettings = putSettingsIntoGroup("policy", {
   retryPolicy: retry("policy", choiceType(["standard", "wso2"]), {
-    basic: true,
     help:
       "defaults of the next options: standard tries 25 more times in about a day, exponentially with jitter; wso2, " +
       "as WSO2 message processors do, 10 more times, every 3 s",
     default: "standard",
   }),
   retryInterval: retry("interval", durationType(), {
-    basic: true,
     help: "time between a failure and the next try, or with --backoff the first time, which grows",
     unset: "15s, growing; with wso2 3s",
   }),

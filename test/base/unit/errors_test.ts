@@ -1,22 +1,39 @@
-/** What is printed of errors that baton does not throw itself. */
+/** What is printed of errors that baton does not throw itself: never the name of an error or of a system call. */
 import { expect, test } from "bun:test";
-import { readFileSync, renameSync } from "node:fs";
-import { BatonError, systemCallErrorReason } from "../../../src/base/errors.ts";
+import { mkdirSync, readFileSync, renameSync } from "node:fs";
+import { BatonError, errorMessage, systemCallErrorReason } from "../../../src/base/errors.ts";
+
+const paths = "/none/it's, open' -> '/none/other";
 
 test.each(
   [
-    ["a missing file", () => readFileSync("/none/file"), "no such file or directory"],
-    ["a folder that is read", () => readFileSync("/"), "illegal operation on a directory"],
-    ["two paths, with a quote", () => renameSync("/none/it's, open", "/none/other"), "no such file or directory"],
-    ["an error of baton", () => {
-      throw new BatonError("IO", "Cannot read x, open 'y'");
-    }, "Cannot read x, open 'y'"],
+    ["a missing file", () => readFileSync("/none/file"), "no such file or directory", "/none/file: "],
+    ["a folder that is read", () => readFileSync("/"), "it is a folder", ""],
+    ["a folder that exists", () => mkdirSync("/proc"), "file already exists", "/proc: "],
+    ["two paths", () => renameSync("/none/it's, open", "/none/other"), "no such file or directory", `${paths}: `],
+    [
+      "a call without a path",
+      () => {
+        throw new Error("ENOSPC: no space left on device, write");
+      },
+      "no space left on device",
+      "",
+    ],
+    [
+      "an error of baton",
+      () => {
+        throw new BatonError("IO", "Cannot read x, open 'y'");
+      },
+      "Cannot read x, open 'y'",
+      "",
+    ],
   ] as const,
-)("the reason of %s is without its code, call and path, which the message names", (_, fails, reason) => {
-  expect.assertions(1);
+)("the reason of %s has no name of an error or call; the message has its path, too", (_, fails, reason, path) => {
+  expect.assertions(2);
   try {
     fails();
   } catch (error) {
     expect(systemCallErrorReason(error)).toBe(reason);
+    expect(errorMessage(error)).toBe(path + reason);
   }
 });

@@ -115,7 +115,12 @@ async function run(words: string, stdout: string): Promise<Ended> {
 }
 
 async function expectLost(words: string): Promise<void> {
-  for (const [stdout, why] of [[">/dev/full", "ENOSPC"], [">&-", "stdout was closed|it was closed when"]] as const) {
+  for (
+    const [stdout, why] of [[">/dev/full", "no space left on device"], [
+      ">&-",
+      "stdout was closed|it was closed when",
+    ]] as const
+  ) {
     const { code, stderr } = await run(words, stdout);
     const says = expect.stringMatching(new RegExp(`baton: Cannot (write to stdout|print the variables).*(${why})`));
     expect([words, stdout, code, stderr]).toEqual([words, stdout, 74, says]);
@@ -187,7 +192,7 @@ test("a status report that cannot be written is no success; a failure keeps its 
   const ended = await session.run('"$baton" lock -q s --status-file /dev/full -- true');
   expect([ended.code, ended.stderr]).toEqual([
     74,
-    expect.stringContaining("Cannot write --status-file /dev/full: ENOSPC"),
+    expect.stringContaining("Cannot write --status-file /dev/full: no space left on device"),
   ]);
   expect((await session.run('"$baton" lock -q s --status-fd 3 3>/dev/full -- true')).code).toBe(74);
   expect((await session.run('"$baton" lock -q s --status-file /dev/full -- sh -c "exit 3"')).code).toBe(3);

@@ -134,7 +134,7 @@ test("a stdout that is full is 74, one that nobody reads ends by SIGPIPE, as wit
   for (const words of printing) {
     const full = await session.run(`"$baton" ${words} >/dev/full`);
     expect([words, full.code]).toEqual([words, 74]);
-    expect(full.stderr).toContain("baton: Cannot write to stdout: ENOSPC");
+    expect(full.stderr).toContain("baton: Cannot write to stdout: no space left on device");
     // Whoever reads has closed its end before there is anything to read.
     const closed = await session.run(
       `rm -f gate; mkfifo gate; { read -r _ <gate; "$baton" ${words}; echo $? >code; } | { exec <&-; echo go >gate; }`,

@@ -213,7 +213,7 @@ test("where state and messages go: what cannot be made, and what is somebody els
       "client bob put news file --state-dir damaged",
       "file is not a database; puts whose outcome is unknown are lost",
     ],
-    [74, "client bob put news file --state-dir folders", "EISDIR: illegal operation on a directory"],
+    [74, "client bob put news file --state-dir folders", "it is a folder"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
   // Tries may be shorter than the wait for a message.

@@ -46,7 +46,7 @@ test("call: a response that is cut off is printed as far as it came; the status 
   const ended = await new RetryShell(session).run(`echo order | @retry call --url ${backend.url}/200 >/dev/full`);
   expect([ended.code, ended.stderr]).toEqual([
     74,
-    expect.stringContaining("its response cannot be printed: Cannot write to stdout: ENOSPC"),
+    expect.stringContaining("its response cannot be printed: Cannot write to stdout: no space left on device"),
   ]);
 });
 

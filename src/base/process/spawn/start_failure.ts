@@ -1,5 +1,5 @@
 /** Explains why a program could not be started. Loaded only after such a failure. */
-import { errorMessage } from "../../errors.ts";
+import { systemCallErrorReason } from "../../errors.ts";
 import { readOpenFilesLimit } from "./shell_start.ts";
 
 export interface StartFailure {
@@ -30,5 +30,5 @@ export function describeStartFailure(path: string, error: unknown): StartFailure
     return { kind: "start_failed", message };
   }
   const kind = ["EAGAIN", "ENOMEM", "ENFILE", ""].includes(code) ? "start_failed" : "not_executable";
-  return { kind, message: `Cannot start "${path}": ${errorMessage(error)}` };
+  return { kind, message: `Cannot start "${path}": ${systemCallErrorReason(error)}` };
 }

@@ -24,7 +24,7 @@ test("words of other programs, and the second words of commands, name the comman
     "pubsub serve",
   ];
   const says = (words: string) => unknownCommandMessage(words.split(" "), names);
-  for (const word of ["mutex", "unlock", "run", "status", "queue"]) {
+  for (const word of ["mutex", "semaphore", "unlock", "run", "status", "queue", "put", "get", "redrive"]) {
     expect(says(word)).toMatch(new RegExp(`^There is no command "${word}"; did you mean: baton \\w+`));
   }
   expect(says("dlq ls")).toBe('There is no command "dlq"; did you mean: baton retry-processor dlq');

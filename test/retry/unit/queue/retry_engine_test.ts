@@ -150,7 +150,7 @@ describe("a store", () => {
       const loop = join(folder, "full-locked");
       symlinkSync(loop, loop);
       const open = () => new RetryDatabase(join(loop, "store"), { mustExist: true });
-      expect(open).toThrow(/cannot be read or written: ELOOP/);
+      expect(open).toThrow(/cannot be read or written: .*: too many symbolic links/);
       for (const word of ["full", "locked"]) {
         const refused = Object.assign(new Error(`EACCES: open '/srv/${word}/x'`), { code: "EACCES", syscall: "open" });
         expect(toRetryStoreError(refused, folder).code).toBe("IO");
