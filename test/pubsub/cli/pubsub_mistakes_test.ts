@@ -170,7 +170,7 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
       `${put} --proxies-file addresses`,
       'addresses, line 3: Cannot use "px2:port" as an endpoint: it is neither tcp://host:port nor ipc:///path',
     ],
-    [78, `${put} --proxies-file null`, 'null, line 1: Cannot use "px1:0" as an endpoint: an endpoint needs a host'],
+    [78, `${put} --proxies-file null`, 'null, line 1: Cannot use "px1:0" as an endpoint: to connect, an endpoint'],
     [78, `${put} --proxies-file /dev/null`, "no proxy address in /dev/null"],
     [64, `${put} --key k`, "An encrypted connection needs both --key (your own key) and --service-key"],
     [78, `${put} --key nowhere --service-key k.pub`, "baton pubsub keygen nowhere makes one"],
