@@ -55,10 +55,10 @@ export async function doctorCommandFor(products: readonly Product[]): Promise<Co
     summary: "check the servers, the locks and this machine for problems",
     usage: "[options] | --recipe RECIPE PATH [options]",
     details: [
-      "Checks once and changes nothing: the servers, all locks, elections, pools, schedules, topics and message " +
-      "stores, the databases of stores, and this machine. Prints each finding with an id and the action that mends it.",
-      `A problem needs an action now; with one or more, the exit code is 1: ${findingIdsOf("problem")}.`,
-      `A warning works now, but may fail later; warnings alone leave the exit code at 0: ${findingIdsOf("warning")}.`,
+      "Checks once and changes nothing: the servers, locks, elections, pools, schedules, topics, message stores, " +
+      "their databases, and this machine. Prints each finding with an id and the action that mends it.",
+      `Problems need an action now (exit code 1): ${findingIdsOf("problem")}.`,
+      `Warnings may become problems (exit code 0): ${findingIdsOf("warning")}.`,
     ],
     examples: [
       ["baton doctor", "this user's keeper"],
