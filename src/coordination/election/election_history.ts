@@ -51,7 +51,7 @@ export function leaderGrantsSince(history: readonly Grant[], last: Grant): NewGr
   const grants = history.filter((grant) => grant.token > last.token);
   const [first] = grants;
   if (first === undefined) return { missed: 0, grants };
-  // Indexes start at 1 again in a node that was created again, but tokens keep growing.
+  // In a node that was created again, indexes start at 1 again, but tokens keep growing.
   const isSameHistory = first.index > last.index &&
     history.every((one) => one.index !== last.index || one.token === last.token);
   return { missed: isSameHistory ? first.index - last.index - 1 : null, grants };
