@@ -20,18 +20,24 @@ export interface Command<S extends SettingTable = SettingTable> {
   /** The arguments after the name of the command: `NAME… [options] -- CMD…`. */
   readonly usage: string;
   readonly details: readonly string[];
-  /** Describes what surprises new users. The short help shows it below the summary. */
+  /** Describes what surprises new users. The short help shows this text below the summary. */
   readonly caution?: string;
-  /** Command lines with what they do; at least one. */
+  /** Command lines, each with a text that says what it does; at least one. */
   readonly examples: readonly (readonly [line: string, does: string])[];
   readonly settings: S;
   /** Settings that this command's help omits, because other commands' help describes them. */
   readonly explainedElsewhere?: SettingTable;
-  /** If true, mistakes in configuration files and variables do not end the command: it receives all of them. */
+  /**
+   * If true, mistakes in configuration files and variables do not end the command; the command receives the list of
+   * mistakes.
+   */
   readonly takesMistakes?: boolean;
   /** If true, the command runs no program: arguments after `--` are names, which may begin with a dash. */
   readonly runsNothing?: boolean;
-  /** True for a long-running service. The runtime compiles only its code as early as usual. */
+  /**
+   * True for a long-running service. For services, the runtime compiles code as early as usual; for other commands,
+   * later.
+   */
   readonly isService?: boolean;
   /** Tells where the command to run begins among the arguments, for commands that run a program. */
   readonly syntax?: CommandSyntax;
@@ -39,11 +45,14 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly storesCommand?: boolean;
   /** Returns the section of the configuration files that has the settings of this call. */
   sectionOf?(names: ParsedArgs["names"], command: ParsedArgs["command"]): string | undefined;
-  /** Wraps a whole call, including the parsing of its arguments. */
+  /** Wraps a whole call of the command, including the parsing of its arguments. */
   around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
   /** The shell completions of a name: words, files, or names from the server. */
   readonly completes?: CompletableNameKind | "files" | readonly string[];
-  /** Completions of the first argument, each with those of the second. If it has none, `completes` is used. */
+  /**
+   * The completions of the first argument, each with the completions of the second argument. If that list is empty,
+   * `completes` is used.
+   */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
   /** Rules for calls whose first argument is one of these words. */
   readonly forms?: Readonly<Record<string, CommandForm>>;
@@ -70,7 +79,10 @@ export interface CommandCall<S extends SettingTable = SettingTable> {
   readonly command: ParsedArgs["command"];
   readonly sources: ConfigSources;
   readonly io: Io;
-  /** The mistakes in files and variables, in the order in which they were found; only with `takesMistakes`. */
+  /**
+   * The mistakes in files and variables, in the order in which they were found; undefined unless the command has
+   * `takesMistakes`.
+   */
   readonly mistakes?: readonly BatonError[];
 }
 
@@ -83,15 +95,15 @@ export const commonCommandSettings = putSettingsIntoGroup("general", {
   }),
 }) satisfies SettingTable;
 
-/** The flag `-c` of commands that run a program: they then run a shell line instead. */
+/** The flag `-c` of commands that run a program: with this flag, they run a shell line instead. */
 export const shellLineSettings = {
   shellLine: flagSetting("-c, --command", textType("line"), {
-    help: "run this line with /bin/sh -c; there is no other command then",
+    help: "run this line with /bin/sh -c instead of a command",
   }),
 } satisfies SettingTable;
 
-/** Hint for errors about several names, which may be words of a command such as `kubectl exec pod -- rm`. */
-export const doubleDashHint = "if a command with a -- of its own is meant, write another -- before it";
+/** The hint in errors about several names. The names may be words of a command such as `kubectl exec pod -- rm`. */
+export const doubleDashHint = "if these words are a command that contains --, write another -- before the command";
 
 /** The syntax `NAME COMMAND…`: the first argument after one name begins the command. */
 export const oneNameCommandSyntax: CommandSyntax = { commandAfter: ({ length }) => length === 1, flagHints: {} };

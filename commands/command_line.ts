@@ -32,7 +32,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
       io.err(`baton: ${thrown.message}${hint}\n`);
       return code > exitCodes.FALSE ? code : toExitCode(thrown.code);
     }
-    if (code > exitCodes.FALSE) return code; // the command's own failure matters more than that its output was lost
+    if (code > exitCodes.FALSE) return code; // the failure of the command matters more than the lost output
     if (thrown instanceof Error && endsProcess.has(thrown.name)) throw thrown;
     return printInternalError(thrown, io);
   } finally {
@@ -56,7 +56,7 @@ const flagCommands: ReadonlyMap<string, string> = new Map([
   ["-V", "version"],
 ]);
 
-/** Counts the options before the name of the command. `--help` or `--version` in place of a command does not count. */
+/** Counts the options before the name of the command. Does not count `--help` or `--version` in place of a command. */
 async function countLeadingOptions([first = "", ...rest]: readonly string[]): Promise<number> {
   if (!first.startsWith("-") || first === "--help" || first === "-h") return 0;
   return (await import("./program/leading_options.ts")).countValidLeadingOptions([first, ...rest]);

@@ -10,7 +10,7 @@ export function countCommandNameWords(name: string): number {
   return name.split(" ").length;
 }
 
-/** Returns the second words of a group's commands; empty if `group` is no group. */
+/** Returns the second words of a group's commands; an empty list if `group` is not a group. */
 export function listSubcommands(group: string, names: Iterable<string>): string[] {
   return [...names].filter((name) => name.startsWith(`${group} `)).map((name) => name.slice(group.length + 1));
 }

@@ -26,8 +26,8 @@ export const coordinationChecks = defineProductChecks({
 
 const tls = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsPassphrase", "tlsServerName"] as const;
 /**
- * Settings that are checked together. All other settings have their defaults meanwhile, so that no mistake hides
- * another.
+ * Settings that are checked together. All other settings have their defaults during the check, so that one mistake does
+ * not hide another.
  */
 const parts: readonly (readonly (keyof typeof connectionSettings)[])[] = [
   ["servers", "keeperDir"],

@@ -3,8 +3,8 @@ import type { Product } from "../product.ts";
 import { lockCommand } from "./lock/lock.ts";
 
 /**
- * `lock` is loaded immediately, because it runs most often. The other commands are loaded in a few groups that share
- * code, because loading each command separately took a millisecond longer.
+ * The product of coordination. `lock` is loaded immediately, because it runs most often. The other commands are loaded
+ * in a few groups that share code, because loading each command separately would take a millisecond longer.
  */
 export const coordinationProduct: Product = {
   name: "coordination",

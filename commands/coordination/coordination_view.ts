@@ -32,7 +32,7 @@ export const coordinationView = defineView({
   },
 });
 
-/** Reads rows below a root. Each function loads only the code that it needs. */
+/** Returns the source of the rows below a root. Each of its functions loads only the code that it needs. */
 const rowsBelow = (root: string): RowSource => ({
   async read(zk, { interop, kinds, all, long }) {
     const { readInteropLockRows, readObjectRows } = await import("../../src/coordination/view/read_rows.ts");

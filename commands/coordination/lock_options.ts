@@ -1,4 +1,4 @@
-/** The options of `baton lock`, and which of them exclude each other. Pure. */
+/** The options of `baton lock`, and which options exclude each other. Pure. */
 import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import {
   flagSetting,
@@ -86,7 +86,7 @@ const flags = {
   ...leasedCommandFlags,
 } satisfies SettingTable;
 
-/** Settings for a lock that is taken with a tick of a schedule. */
+/** Settings for a lock that is acquired together with a tick of a schedule. */
 export const tickSettings = putSettingsIntoGroup("ticks", {
   tick: flagSetting("--tick", textType("schedule"), {
     help: "run at most once for each time of this schedule, on the host that calls first: five fields as in " +
@@ -142,19 +142,22 @@ export const lockCommandSyntax: CommandSyntax = {
 type LockValues = SettingValues<typeof lockCommandSettings>;
 
 export interface LockCommandOptions {
-  /** The names are sorted and unique, so that two calls with the same names cannot wait for each other. */
+  /**
+   * The names of the locks, sorted and without duplicates: two calls with the same names then cannot wait for each
+   * other.
+   */
   readonly names: readonly string[];
   readonly command: readonly [string, ...string[]];
   readonly mode: LockMode;
-  /** The number of permits, for a semaphore only. */
+  /** The number of permits of a semaphore; undefined for other locks. */
   readonly limit: number | undefined;
-  /** The maximum wait in milliseconds. With 0 the call does not wait; undefined means no limit. */
+  /** The longest wait in milliseconds. If it is 0, the call does not wait; undefined means no limit. */
   readonly waitMs: number | undefined;
   readonly quiet: boolean;
   readonly verbose: boolean;
   readonly values: LockValues;
   readonly sources: ConfigSources;
-  /** The script's process for `baton hold`. If undefined, this process holds the lock. */
+  /** The process of the script, for `baton hold`. If undefined, this process holds the lock. */
   readonly script?: { readonly pid: number };
 }
 
@@ -162,10 +165,13 @@ export type LockCommandCall = Pick<CommandCall<typeof lockCommandSettings>, "val
 
 /** The default of --priority. */
 const foregroundPriority = 100;
-/** Calls with this priority number or a higher one are background calls, which have a different default wait. */
+/**
+ * A call with this priority number or a higher one is a background call. Background calls have a different default
+ * wait.
+ */
 const backgroundPriority = 200;
 
-/** Throws USAGE for missing or contradictory arguments. */
+/** Returns the options. Throws USAGE for missing or contradictory arguments. */
 export function readLockOptions(call: CommandCall<typeof lockCommandSettings>): LockCommandOptions {
   const example = "as in: baton lock NAME COMMAND";
   const terms = readCommonLockOptions(call, "lock", example);
@@ -189,7 +195,7 @@ export function readCommonLockOptions(
 ): Omit<LockCommandOptions, "command"> {
   const { values, names, sources } = call;
   if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
-  // Both functions throw for an invalid name.
+  // Both functions throw if the name is invalid.
   names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : interopLockPath(name));
   refusePairs(values, sources.flags);
   return {
@@ -213,7 +219,7 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
     [values.exclusive, "-x", values.limit !== undefined, "-N"],
     [values.recipe !== undefined, "--recipe", values.limit !== undefined, "-N"],
     [values.recipe !== undefined, "--recipe", values.priority !== foregroundPriority, "--priority"],
-    // A root from a file or a variable applies to baton's own locks only.
+    // A root from a file or a variable applies only to baton's own locks.
     [values.recipe !== undefined, "--recipe", flags.has("root"), "--root (such a lock is named by its whole path)"],
     [values.recipe === "curator", "--recipe curator", values.shared, "-s (that is --recipe curator-rw)"],
     [values.recipe !== undefined, "--recipe", flags.has("history"), "--history"],
@@ -227,7 +233,7 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
     ),
   ] as const;
   for (const [one, oneFlag, other, otherFlag] of pairs) {
-    if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} do not go together`);
+    if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} cannot be used together`);
   }
   const { minHold, maxHold } = values;
   if (minHold !== undefined && maxHold !== undefined && minHold > maxHold) {

@@ -76,7 +76,7 @@ function breakOptions(body: JsonFields, { by, clock, signal }: PageContext & { r
   return { clock, signal, waitMs: releaseMsMax, revocation: { by, reason } };
 }
 
-/** Throws NOT_FOUND if another holder was granted the lock after the page was drawn. */
+/** Throws NOT_FOUND if the lock was granted to another holder after the page was drawn. */
 async function demandHolder(
   zk: ZooKeeper,
   name: string,
@@ -98,7 +98,9 @@ function brokenText({ holder, outcome }: BrokenLock, what: string): string {
   return `${who} was asked, and has not released ${what} yet`;
 }
 
-/** Reads the holder's whole ID, because a prefix could also match a later holder. */
+/**
+ * Returns the whole ID of the holder in a request. A prefix is not enough, because it could also match a later holder.
+ */
 function holderIn(body: JsonFields): string {
   const id = requireTextField(body, "holder");
   if (/^[0-9a-z]{32}$/.test(id)) return id;

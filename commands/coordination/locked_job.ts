@@ -1,6 +1,6 @@
 /**
- * Runs a command or a script under locks, for `baton lock` and `baton hold`. Takes the locks in the order of their
- * names, supervises, and releases.
+ * Runs a command or a script under locks, for `baton lock` and `baton hold`. Acquires the locks in the order of their
+ * names, supervises the command, and releases the locks.
  */
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
 import { LeaseNoteFile } from "../../src/base/process/supervise/lease_note.ts";
@@ -51,7 +51,7 @@ import { describeThisHolder } from "../../src/coordination/nodes/holder_info.ts"
 import type { ZooKeeperLease } from "../../src/coordination/nodes/zookeeper_lease.ts";
 
 export interface LockedJobDependencies extends CommandRunDependencies {
-  /** The guard process, which is already started. `runLockedJob` ends it if there is nothing to guard. */
+  /** The guard process, which is already started. If there is nothing to guard, `runLockedJob` ends it. */
   readonly guard: CommandGuard;
   takeLocks: TakeLocksFunction;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
@@ -62,7 +62,7 @@ export function lockedJobDependencies(guard: CommandGuard): LockedJobDependencie
 }
 
 /**
- * Runs the command and returns how it ended, without reporting it. Throws BatonError for a failure before the command
+ * Runs the command and returns how it ended; the caller reports it. Throws BatonError for a failure before the command
  * starts, or StoppedBySignal after a signal.
  */
 export async function runLockedJob(
@@ -135,8 +135,8 @@ export async function runLockedJob(
 }
 
 /**
- * Takes the locks. If the session expires during the wait, waits with a new session, at the end of the queue. Calls
- * `opened` for each session; the caller closes the last session.
+ * Acquires the locks. If the session expires during the wait, waits again with a new session, at the end of the queue.
+ * Calls `opened` for each session; the caller closes the last session.
  */
 async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened, notices }: {
   readonly deps: LockedJobDependencies;
@@ -155,7 +155,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
     try {
       const context = { io, clock, signal: limit, acl: place.connect.acl, startMs, notices };
       const taking = deps.takeLocks(zk, options, context);
-      setImmediate(() => prepareForCommand(options.command)); // uses the time in which the servers work
+      setImmediate(() => prepareForCommand(options.command)); // loads libc while the servers work
       return await taking;
     } catch (thrown) {
       if (waitMs === 0 || limit.aborted || !isSessionEndError(zk.session.ended.reason)) throw thrown;
@@ -167,7 +167,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
 }
 
 /**
- * Returns a hint for a command that contains --. Without another -- before it, the command's first words count as lock
+ * Returns a hint for a command that contains --. If no other -- comes before the command, its first words count as lock
  * names.
  */
 function startHintOf(names: readonly string[]): string {
@@ -189,10 +189,10 @@ function grantLine(leases: readonly Lease[], waitedMs: number): string {
 export interface TakeLocksContext {
   readonly io: Io;
   readonly clock: Clock;
-  /** Aborts when the call is stopped or its wait limit is reached. */
+  /** Aborts when the call is stopped or its time to wait has passed. */
   readonly signal: AbortSignal;
   readonly acl: Acl[] | undefined;
-  /** The clock's time when the wait began, possibly in an earlier session. */
+  /** The time on the clock when the wait began, possibly in an earlier session. */
   readonly startMs: number;
   /** Gets the notices whose shell command may still run when the locks are taken, or refused. */
   readonly notices: CallNotice[];
@@ -202,16 +202,16 @@ export interface TakenLocks {
   /** The leases in the order of the names. */
   readonly leases: readonly [Lease, ...Lease[]];
   readonly waitedMs: number;
-  /** The clock's time when the last lock was granted. */
+  /** The time on the clock when the last lock was granted. */
   readonly grantedAtMs: number;
-  /** The tick that was taken together with the lock, if any. */
+  /** The tick that was acquired together with the lock; undefined if there is none. */
   readonly tick?: HeldTick | undefined;
-  /** The holds that need a record of their end. */
+  /** The holds whose end must be recorded. */
   readonly recorded: readonly RecordedHold[];
 }
 
 /**
- * Takes all locks of a call. Rejects like acquireLock, or with USAGE if the command around this call already holds a
+ * Acquires all locks of a call. Rejects like acquireLock, or with USAGE if the command around this call already holds a
  * lock. After a failure the caller closes the session, which releases the locks acquired so far.
  */
 export type TakeLocksFunction = (
@@ -231,8 +231,8 @@ export const takeLocks: TakeLocksFunction = async (zk, options, context) => {
   const leases: [ZooKeeperLease, ...ZooKeeperLease[]] = [taken.lease];
   const recorded = [taken.recorded];
   for (const name of others) {
-    // The locks acquired so far can be lost or revoked during the wait for the next lock. No command runs under them
-    // yet.
+    // The locks acquired so far can be lost or revoked while the call waits for the next lock. No command runs under
+    // them yet.
     for (const lease of leases) lease.setUsed(false);
     const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
     const next = await takeLock(zk, name, { options, context: { ...context, signal } });

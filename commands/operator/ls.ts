@@ -107,7 +107,7 @@ async function list(call: LsCall & RowSourcesCall, views: readonly ProductView[]
   return exitCodes.SUCCESS;
 }
 
-/** Returns what to read. Throws USAGE for names and options that do not go together. */
+/** Returns what to read. Throws USAGE for names and options that cannot be used together. */
 function requestOf({ values: { kind, recipe, all, long }, names }: LsCall): RowRequest {
   const signal = new AbortController().signal; // never aborts, because SIGINT ends the whole process
   if (recipe === undefined) {
@@ -120,8 +120,8 @@ function requestOf({ values: { kind, recipe, all, long }, names }: LsCall): RowR
     return { kinds: kind === undefined ? rowKinds : [kind], all, long, signal };
   }
   if (kind !== undefined && kind !== "lock") {
-    throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
+    throw new BatonError("USAGE", `--recipe and --kind ${kind} cannot be used together`);
   }
-  if (long) throw new BatonError("USAGE", "--recipe and --long do not go together; use baton who -l --recipe");
+  if (long) throw new BatonError("USAGE", "--recipe and --long cannot be used together; use baton who -l --recipe");
   return { kinds: ["lock"], all, long, signal, interop: { recipe, path: requireOneInteropPath("ls", names, recipe) } };
 }

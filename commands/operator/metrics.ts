@@ -78,7 +78,7 @@ async function exportMetrics(call: MetricsCall, products: readonly Product[]): P
   const { values, names } = call;
   if (names.length > 0) throw new BatonError("USAGE", `baton metrics takes no names, not "${names.join(" ")}"`);
   if (values.listen !== undefined && values.textfile !== undefined) {
-    throw new BatonError("USAGE", "--listen and --textfile do not go together; run baton metrics twice");
+    throw new BatonError("USAGE", "--listen and --textfile cannot be used together; run baton metrics twice");
   }
   if (values.textfile !== undefined && !values.textfile.endsWith(".prom")) {
     throw new BatonError("USAGE", `node_exporter reads files whose name ends with .prom, not "${values.textfile}"`);

@@ -84,7 +84,7 @@ async function showObject(
   const name = requireOneName("who", call.names, kind);
   if (recipe !== undefined) {
     if (kind !== undefined && kind !== "lock") {
-      throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
+      throw new BatonError("USAGE", `--recipe and --kind ${kind} cannot be used together`);
     }
     interopLockPath(name); // throws for an invalid path
   }

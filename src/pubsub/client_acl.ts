@@ -15,8 +15,8 @@ const operations = ["get", "put", "list"] as const;
 type AclOperation = (typeof operations)[number];
 
 /**
- * The operation that a client needs for each message; null if every connected client may send it. Messages that are
- * missing here are only for servers.
+ * The operation that a client must be allowed to do for each message; null if every connected client may send it. Only
+ * servers may send messages that are missing here.
  */
 const requiredOperations: Partial<Record<PubsubMessage["name"], AclOperation | null>> = {
   SUBSCRIBE: "get",
@@ -29,7 +29,7 @@ const requiredOperations: Partial<Record<PubsubMessage["name"], AclOperation | n
   HELLO: null,
 };
 
-/** The parts of a message that permissions depend on. A message that is not about a topic has no `topic`. */
+/** The parts of a message on which permissions depend. If a message is not about a topic, it has no `topic`. */
 export interface MessageToAuthorize {
   readonly name: PubsubMessage["name"];
   readonly sender: string;
@@ -86,7 +86,7 @@ export class ClientAcl {
     return this.#rules.has(publicKey);
   }
 
-  /** Returns null, or a sentence that tells the client why its message is refused. */
+  /** Returns null if the message is allowed; otherwise a sentence that tells the client why the message is refused. */
   refusalReason(publicKey: string, message: MessageToAuthorize): string | null {
     const operation = requiredOperations[message.name];
     if (operation === null) return null;

@@ -1,4 +1,4 @@
-/** Tells the operator that a socket refuses or closes connections: once, and again after a minute if it continues. */
+/** Tells the operator that a socket refuses or closes connections. Reports again after a minute if it continues. */
 import type { ZeroMqSocketEvent } from "../protocols/zeromq/socket_event.ts";
 import { BatonError } from "../base/errors.ts";
 import type { Clock } from "../base/support/clock.ts";
@@ -9,7 +9,7 @@ const repeatAfterMs = 60_000;
 export class SocketOverloadReport {
   readonly #clock: Clock;
   readonly #onProblem: (problem: BatonError) => void;
-  /** The clock time of the last report of each kind. */
+  /** The time on the clock of the last report of each kind. */
   readonly #reportedMs = new Map<"connections" | "memory", number>();
 
   constructor(clock: Clock, onProblem: (problem: BatonError) => void) {

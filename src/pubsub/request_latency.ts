@@ -1,7 +1,9 @@
-/** Latency of puts and gets at a server or a proxy, from arrival to response. */
+/** The latency of puts and gets at a server or a proxy, from the arrival of a request to its response. */
 import { Histogram } from "../base/support/histogram.ts";
 
-/** Upper bounds of the histogram's buckets, in seconds. They range from a response from memory to a missed deadline. */
+/**
+ * The upper bounds of the histogram's buckets, in seconds. They range from a response from memory to a missed deadline.
+ */
 const boundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
 const measuredRequests = ["PUT", "GET"] as const;
@@ -14,7 +16,9 @@ export function newRequestLatencyHistograms(): RequestLatencyHistograms {
   return { PUT: new Histogram(boundsSeconds), GET: new Histogram(boundsSeconds) };
 }
 
-/** Records how long a put or get took. Skips a get that may wait, because its time depends on when messages arrive. */
+/**
+ * Records how long a put or get took. Ignores a get that may wait, because its time depends on when messages arrive.
+ */
 export function recordRequestLatency(
   latency: RequestLatencyHistograms,
   name: string,

@@ -1,4 +1,4 @@
-/** Makes responses that have a status code and a reason, and no messages. */
+/** Makes responses that consist of a status code and a reason, and contain no messages. */
 import type { PubsubHeaders, PubsubMessageOf } from "./wire/pubsub_messages.ts";
 import type { StatusCode } from "./wire/status_codes.ts";
 
@@ -9,8 +9,8 @@ const encoder = new TextEncoder();
 const reasonLengthMax = 1000;
 
 /**
- * Creates a response with a status code. The response has headers only if the request had some, because only then the
- * client understands them.
+ * Creates a response with a status code. The response has headers only if the request had headers: only then does the
+ * client understand them.
  */
 export function makeStatusMessage(
   server: string,

@@ -53,11 +53,11 @@ import { runWithStatusReport, StatusReportFacts } from "../../../src/coordinatio
 
 export const barrierCommand = defineCommand({
   name: "barrier",
-  summary: "wait until several processes have come; start a command in all of them at the same time",
+  summary: "wait until several processes have arrived; start a command in all of them at the same time",
   usage: "NAME -N COUNT [options] [COMMAND [ARGUMENT…]] | NAME --set|--lift|--wait",
   details: [
     "Each call waits until COUNT calls have entered and are alive. Without a command, it then exits with 0: a " +
-    "rendezvous. It waits for no other call to exit, so it also exits with 0 if another one is killed from then " +
+    "rendezvous. It does not wait until other calls exit, so it exits with 0 even if one is killed from then " +
     "on. The next round starts when all calls of this one have exited, or their sessions have ended.",
     "With a command, each call runs its command, waits until the commands of all members have ended, and exits " +
     "with the exit code of its own command. The number of a member is BATON_RANK, from 0 to BATON_SIZE - 1. A call " +
@@ -70,7 +70,7 @@ export const barrierCommand = defineCommand({
   examples: [
     [
       "baton barrier built -N 4 -w 10m && ./test.sh",
-      "four jobs of a build, on any machines: all go on when the last has come",
+      "four jobs of a build, on any machines: all continue when the last has arrived",
     ],
     ["baton barrier agents -N 8 -- ./agent.sh", "eight calls on any machines: all agents start together"],
     [
@@ -139,8 +139,8 @@ interface BarrierRun {
 }
 
 /**
- * `guard` is the guard process, which is already started. Throws BatonError for a failure before the command, or
- * StoppedBySignal after a signal.
+ * Runs a barrier with or without a command. `guard` is the guard process, which is already started. Throws BatonError
+ * for a failure before the command, or StoppedBySignal after a signal.
  */
 async function runBarrier(options: BarrierCommandOptions, io: Io, guard: CommandGuard): Promise<ExitCode> {
   const facts = new StatusReportFacts();
@@ -177,7 +177,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     facts.granted([member], member.waitedMs);
     if (options.verbose) io.err(startLine(member));
     using note = LeaseNoteFile.open(member, { clock: deps.clock, libc: await loadLibc() });
-    isGuardLeft = true; // until the command is known to have ended
+    isGuardLeft = true; // set until the command is known to have ended
     const { waitedMs } = member;
     const job = { leases: [member], waitedMs, place, note, passAuth: values.passAuth, barrier: member };
     const outcome = await superviseChild({
@@ -204,7 +204,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     if (outcome.kind === "exited" || outcome.kind === "signaled") {
       return await leaveTogether(member, ending, { options, run, before: stop.signal });
     }
-    // A process could not be killed, so the session must stay until its timeout.
+    // A process could not be killed, so this call does not close the session, which ends after its timeout.
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
@@ -214,8 +214,8 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
 }
 
 /**
- * Ends a rendezvous when all have arrived. Does not wait for the others to leave, because they only exit, and a dead
- * one would delay this call. This member leaves when the caller closes the session.
+ * Ends a rendezvous when all have arrived. Does not wait until the others have left: they only exit, and one that is
+ * dead would delay this call. This member leaves when the caller closes the session.
  */
 async function meet(
   entering: Promise<BarrierMembership>,
@@ -227,26 +227,29 @@ async function meet(
     facts.granted([member], member.waitedMs);
     if (verbose) io.err(startLine(member));
   } catch (thrown) {
-    // All have arrived, so the loss of this member concerns no command.
+    // All have arrived, so the loss of this member affects no command.
     if (!(thrown instanceof BatonError) || thrown.code !== "LOCK_LOST") throw thrown;
   }
   return { exitCode: exitCodes.SUCCESS, reason: "all_arrived", message: null };
 }
 
-/** Waits for the others. Returns how the command ended, or a failure if the state of the others is unknown. */
+/**
+ * Waits for the other members. Returns how the command ended; returns a failure if it is unknown whether the others
+ * have ended.
+ */
 async function leaveTogether(
   member: BarrierMembership,
   ending: LockEnding,
   { options: { verbose }, run: { io, deps }, before }: {
     readonly options: BarrierCommandOptions;
     readonly run: BarrierRun;
-    /** Aborts at the first signal that came before this wait. */
+    /** A signal that has aborted if a signal arrived before this wait. */
     readonly before: AbortSignal;
   },
 ): Promise<LockEnding> {
-  // The signal has ended the command, so it also ends the wait for the others.
+  // The signal has ended the command. It also ends the wait for the others.
   if (before.aborted && asksForEnd(before.reason)) {
-    await member.release().catch(() => {}); // closing the session next has the same effect
+    await member.release().catch(() => {}); // the session is closed next, which has the same effect
     return ending;
   }
   if (verbose) io.err(`baton: barrier "${member.name}": rank ${member.rank} has ended, waiting for the others\n`);
@@ -261,13 +264,13 @@ async function leaveTogether(
   }
 }
 
-/** Returns whether a signal asks the command to end. SIGUSR1 and SIGUSR2 have other purposes. */
+/** Returns true if a signal asks the command to end. SIGUSR1 and SIGUSR2 have other purposes. */
 function asksForEnd(reason: unknown): boolean {
   return reason instanceof StoppedBySignal && reason.signal !== "SIGUSR1" && reason.signal !== "SIGUSR2";
 }
 
 /**
- * Enters the barrier. With --on-member-lost wait, a new session replaces an expired one. Calls `opened` for each
+ * Enters the barrier. If --on-member-lost is "wait", a new session replaces an expired one. Calls `opened` for each
  * session; the caller closes the last session.
  */
 async function enterInSession(options: BarrierCommandOptions, { io, deps }: BarrierRun, { place, limit, opened }: {

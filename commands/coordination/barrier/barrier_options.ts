@@ -55,13 +55,13 @@ export const barrierCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** The flags that concern the command. A rendezvous and gates reject them. */
+/** The flags that affect the command. A rendezvous and gates reject these flags. */
 const { onMemberLost, maxHold } = flags;
 const { scope: _scope, ...childSettings } = leasedCommandSettings;
 const { foreground, passAuth, ...reportFlags } = leasedCommandFlags;
 const flagsOfCommands = { maxHold, foreground, passAuth, ...childSettings } satisfies SettingTable;
 
-/** The flags of a barrier. Gates reject them. */
+/** The flags of a barrier. Gates reject these flags. */
 const flagsOfRuns = { onMemberLost, ...flagsOfCommands, ...reportFlags } satisfies SettingTable;
 
 export type BarrierSettingValues = SettingValues<typeof barrierCommandSettings>;
@@ -69,7 +69,7 @@ export type BarrierSettingValues = SettingValues<typeof barrierCommandSettings>;
 export interface BarrierCommandOptions {
   readonly name: string;
   readonly parties: number;
-  /** Null for a rendezvous, which runs no command. */
+  /** The command; null for a rendezvous, which runs no command. */
   readonly command: readonly [string, ...string[]] | null;
   readonly quiet: boolean;
   readonly verbose: boolean;

@@ -1,4 +1,4 @@
-/** `baton check`: tells a command whether its lock is still held, and how long it will be held at least. */
+/** `baton check`: tells a command whether its lock is still held, and for how long it will at least be held. */
 import { readLeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { isPidNamespaceInsideJob } from "../../../src/base/process/proc/process_table.ts";
@@ -76,7 +76,7 @@ async function check(call: CommandCall<typeof settings>): Promise<ExitCode> {
   return exitCodes.LOST;
 }
 
-/** Returns how long the lease is still certain, in milliseconds; 0 or less if the lock is lost. */
+/** Returns how much longer the lease certainly lasts, in milliseconds; 0 or less if the lock is lost. */
 async function remainingLeaseMs(note: string | undefined, holderId: string): Promise<number | "unknown"> {
   const libc = await loadLibc();
   if (note === undefined || note === "" || libc === null) return "unknown";
@@ -89,7 +89,7 @@ async function remainingLeaseMs(note: string | undefined, holderId: string): Pro
   }
 }
 
-/** Returns whether the servers have a holder node of this command for each of its locks. */
+/** Returns true if the servers have a holder node of this command for each of its locks. */
 async function isOnServer(
   { values, sources }: CommandCall<typeof settings>,
   { locks, ids }: OuterLocks,

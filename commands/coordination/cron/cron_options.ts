@@ -67,7 +67,7 @@ export const cronSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** The type of a time with an offset from UTC. The value is in Unix milliseconds. */
+/** The type of a setting that is a time with an offset from UTC. The value is in Unix milliseconds. */
 function instantTextType(): SettingValueType<number> {
   return {
     placeholder: "time",
@@ -94,7 +94,7 @@ export type CronSettingValues = CommandCall<typeof cronSettings>["values"];
 export type CronOperation = keyof typeof cronCommandForms;
 const operations = ["check", "next", "reset", "forget"] as const satisfies readonly CronOperation[];
 
-/** Returns the operation and its argument. The operation is `run` if there is only a file. Throws USAGE. */
+/** Returns the operation and its argument. The operation is `run` if there is only the name of a file. Throws USAGE. */
 export function readCronOperation(
   { names, sources }: Pick<CommandCall<typeof cronSettings>, "names" | "sources">,
 ): { readonly operation: CronOperation | "run"; readonly subject: string } {

@@ -9,7 +9,7 @@ import type { CommandCall } from "../../command.ts";
 import { chooseCoordinationServers } from "../../coordination_session.ts";
 import type { cronSettings } from "./cron_options.ts";
 
-/** Throws like readCrontab, or CONFIG if the file has mistakes or the servers cannot be used. */
+/** Runs the service. Throws like readCrontab, or CONFIG if the file has mistakes or the servers cannot be used. */
 export async function runCron(file: string, call: CommandCall<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const stderr = new StderrLineSink(io);

@@ -1,4 +1,7 @@
-/** `baton elect`: stands for election, runs the command while leading, and stands for election again. */
+/**
+ * `baton elect`: stands for election, runs the command while this candidate is the leader, and stands for election
+ * again.
+ */
 import { LeaseNoteFile } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { type CommandGuard, startGuard } from "../../../src/base/process/guard/guard.ts";
@@ -45,7 +48,7 @@ import { jobCookieEnvironment, jobCookieVariable } from "../../../src/base/proce
 import { ResignableLease } from "../../../src/base/process/resignable_lease.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 
-/** Throws BatonError for a failure before the command starts, or StoppedBySignal after a signal. */
+/** Runs `baton elect`. Throws BatonError for a failure before the command starts, or StoppedBySignal after a signal. */
 async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "elect", names: [options.name], conflicts: [] };
@@ -111,7 +114,7 @@ class ElectionRun {
         if (term.hasBreach) this.#candidate.abandon(); // a process that could not be killed may still run
         if (next.do === "end") return ending;
         shortTerms = next.shortTerms;
-        // The new StopRequestListener listens before the old one is disposed, so that no signal is missed.
+        // The new StopRequestListener begins to listen before the old one is disposed, so that no signal is missed.
         const listening = new StopRequestListener(signals);
         stop[Symbol.dispose]();
         stop = listening;
@@ -140,7 +143,7 @@ class ElectionRun {
       this.#facts.granted([leadership], leadership.waitedMs);
       if (this.#options.verbose) this.#print(describeLeadership(leadership));
       using note = LeaseNoteFile.open(leadership, { clock, libc: await loadLibc() });
-      isGuardLeft = true; // until the command has certainly ended
+      isGuardLeft = true; // set until the command has certainly ended
       const term = await runTerm(this.#options, leadership, {
         deps: { ...this.#deps, io: this.#io, guard },
         env: this.#environment(leadership, note),
@@ -166,7 +169,10 @@ class ElectionRun {
     }
   }
 
-  /** Waits until this candidate leads. If its session expires, waits with a new session, at the end of the queue. */
+  /**
+   * Waits until this candidate is the leader. If its session expires, waits again with a new session, at the end of the
+   * queue.
+   */
   async #campaign(
     stop: AbortSignal,
     guard: CommandGuard,
@@ -212,9 +218,7 @@ class ElectionRun {
     }
   }
 
-  /**
-   * Throws USAGE if the command around this call leads the election, because the call would wait for itself forever.
-   */
+  /** Throws USAGE if the command around this call leads the election: the call would wait for itself forever. */
   async #refuseNested(zk: ZooKeeper): Promise<void> {
     const cookies = outerHolderIds(this.#io.env);
     if (cookies.length === 0) return;
@@ -224,7 +228,7 @@ class ElectionRun {
     throw new BatonError("USAGE", `"${name}" is already led by this command: it runs under baton elect ${name}`);
   }
 
-  /** If this fails, closes the session, so that its node does not block the next term. */
+  /** Releases the leadership. If that fails, closes the session, so that its node does not block the next term. */
   async #giveUp(stop: AbortSignal): Promise<void> {
     try {
       await this.#leadership?.release();
@@ -271,16 +275,16 @@ interface TermResult {
   readonly outcome: ChildOutcome;
   /** Aborts with the reason when leadership is lost. */
   readonly lost: AbortSignal;
-  /** Whether the --health check ended the term. */
+  /** True if the --health check has ended the term. */
   readonly isUnhealthy: boolean;
-  /** Whether the command or a hook could not be killed. If so, the guard process continues alone. */
+  /** True if the command or a hook could not be killed. The guard process then continues alone. */
   readonly hasBreach: boolean;
 }
 
 /**
  * Runs one term of a leader: --on-elected, the command with its --health check, and --on-deposed. All run under one
  * guard process. Neither releases the leadership nor ends the guard process. `stop` aborts at the first signal; from
- * then on nothing is started. Rejects only for a bug.
+ * then on nothing is started. Rejects only because of a bug.
  */
 async function runTerm(
   options: ElectOptions,
@@ -308,7 +312,7 @@ async function runTerm(
   }
   const outcome = await superviseWithHealth(options, lease, { deps, env, grantedAtMs, stop });
   if (outcome.kind !== "breach") deps.guard.forget(lease.holderId);
-  // The hook must not run while a process that could not be killed may still run.
+  // The hook must not run while a process that could not be killed may still be running.
   if (onDeposed === undefined || outcome.kind === "breach") return term(outcome);
   return term(outcome, await runElectionHook("--on-deposed", onDeposed, options, { deps, env }));
 }

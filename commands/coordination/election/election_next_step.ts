@@ -7,9 +7,9 @@ export interface EndedElectionTerm {
   readonly outcome: Pick<ChildOutcome, "kind" | "heldMs"> & { readonly isDead?: boolean };
   /** The signals that baton received in this term. */
   readonly signals: ReadonlySet<string>;
-  /** Whether the --health check ended the term. */
+  /** True if the --health check has ended the term. */
   readonly isUnhealthy: boolean;
-  /** How many consecutive short terms came before this term. The command ended each of them. */
+  /** The number of consecutive short terms before this term, each ended by the command. */
   readonly shortTerms: number;
 }
 
@@ -20,11 +20,11 @@ export type ElectionNextStep =
 /** The shortest and longest pause between two terms, in milliseconds. */
 export const electionPauseMsMin = 1000;
 export const electionPauseMsMax = 30_000;
-/** A term shorter than this many milliseconds makes the next pause longer. */
+/** A term that is shorter than this, in milliseconds, makes the next pause longer. */
 export const longElectionTermMs = 30_000;
 
 /**
- * The signals that stop baton. Other signals are only for the command; many services reload their configuration at
+ * The signals that stop baton. Other signals are only for the command: many services reload their configuration at
  * SIGHUP.
  */
 const askForEnd = ["SIGTERM", "SIGINT", "SIGQUIT"] as const;
@@ -36,15 +36,16 @@ export function decideElectionNextStep(
   if (askForEnd.some((signal) => signals.has(signal)) || restart === "never") return { do: "end" };
   const again = (pauseMs: number, short = 0): ElectionNextStep => ({ do: "campaign", pauseMs, shortTerms: short });
   const short = heldMs < longElectionTermMs ? shortTerms + 1 : 0;
-  // The pause doubles with each further short term; a long term resets it.
+  // The pause doubles with each short term; a long term resets it.
   const backoffMs = Math.min(electionPauseMsMax, electionPauseMsMin * 2 ** Math.min(Math.max(0, short - 1), 10));
-  // `isDead`: the processes died too late, because the machine was suspended. They are dead, as after any other loss.
+  // If `isDead` is true, the processes died too late, because the machine was suspended. They are dead now, as after
+  // any other loss.
   switch (kind === "breach" && outcome.isDead ? "lost" : kind) {
     case "lost":
-      // A term that was lost immediately may be lost again for the same reason.
+      // A term that was lost immediately may be lost again for the same reason, so a pause follows.
       return heldMs < electionPauseMsMin ? again(backoffMs, short) : again(0);
     case "revoked":
-      // The pause lets another candidate lead. Otherwise this candidate's priority could put it first in the queue
+      // The pause lets another candidate lead. Without it, this candidate's priority could put it first in the queue
       // again.
       return isUnhealthy ? again(backoffMs, short) : again(electionPauseMsMin);
     case "exited":

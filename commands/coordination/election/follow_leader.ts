@@ -12,13 +12,13 @@ export interface FollowedLeaderChange {
   readonly path: string;
 }
 
-/** Yields the current leader, then each later change once. Rejects with the signal's reason. */
+/** Yields the current leader, then each later change exactly once. Rejects with the signal's reason. */
 export async function* followLeader(
   call: CoordinationCommandCall,
   name: string,
   { signal = new AbortController().signal, waitsForServer = false }: {
     readonly signal?: AbortSignal;
-    /** Whether to wait for the servers until the signal aborts, even for the first session. */
+    /** If true, waits for the servers until the signal aborts, even for the first session. */
     readonly waitsForServer?: boolean;
   } = {},
 ): AsyncGenerator<FollowedLeaderChange, void, void> {

@@ -58,7 +58,7 @@ export const leaderCommand = defineCommand({
     const { values } = call;
     if (values.watch) {
       if (values.wait !== undefined) {
-        throw new BatonError("USAGE", "--watch and --wait do not go together");
+        throw new BatonError("USAGE", "--watch and --wait cannot be used together");
       }
       return await printChanges(call, name);
     }

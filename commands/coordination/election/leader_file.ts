@@ -1,6 +1,6 @@
 /**
- * Keeps the value of the current leader in a file. Each update renames a new file into place, so that no reader sees a
- * partial value.
+ * Keeps the value of the current leader in a file. Each update renames a new file to this name, so that no reader sees
+ * a partial value.
  */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
@@ -16,7 +16,7 @@ export interface LeaderFileOptions {
   readonly name: string;
   readonly root: string;
   readonly clock: Clock;
-  /** Called when the file can no longer be written, but not again until a write has succeeded. */
+  /** Called when the file can no longer be written. Called again only after a write has succeeded. */
   readonly onProblem: (what: string) => void;
 }
 
@@ -28,7 +28,7 @@ export class LeaderFile {
   /** The ID of the current leader; null if there is no leader or it is unknown. */
   #leader: string | null = null;
 
-  /** Writes an empty file, because the leader is not known yet. Throws CANNOT_CREATE. */
+  /** Writes an empty file, because the leader is not known yet. Throws CANNOT_CREATE if that fails. */
   constructor(options: LeaderFileOptions) {
     this.#options = options;
     const failure = this.#write("");
@@ -41,7 +41,8 @@ export class LeaderFile {
   }
 
   /**
-   * Stops updating the file. Empties the file if it shows `own`, the ID of this process's leadership, which has ended.
+   * Stops updating the file. If the file shows `own`, the ID of this process's leadership, which has ended, empties the
+   * file.
    */
   close(own: string | null): void {
     this.#over.abort();

@@ -74,7 +74,7 @@ export const holdCommand = defineCommand({
   run: hold,
 });
 
-/** How long the holder process may take to leave the queue after baton has told it to stop, in milliseconds. */
+/** How long the holder process may take to leave the queue after baton has asked it to stop, in milliseconds. */
 const leaveMsMax = 950;
 
 async function hold(call: CommandCall<typeof holdSettings>): Promise<ExitCode> {
@@ -97,7 +97,10 @@ async function hold(call: CommandCall<typeof holdSettings>): Promise<ExitCode> {
   return await runWithStatusReport({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }
 
-/** Returns the message for `baton hold NAME` at a prompt. There the shell would hold the lock without its variables. */
+/**
+ * Returns the message for `baton hold NAME` at a prompt: the shell would hold the lock, but would not get its
+ * variables.
+ */
 function promptMessage(names: readonly string[]): string {
   const line = ["baton", ...process.argv.slice(2)].map(shellQuoteIfNeeded).join(" ");
   const all = names.map(shellQuoteIfNeeded).join(" ");
@@ -165,7 +168,7 @@ function holderRequestOf(options: HoldOptions, io: Io): HolderRequest<PackedLock
   };
 }
 
-/** Prints the variables, then confirms them to the holder process, which already supervises the script. */
+/** Prints the variables, then confirms that to the holder process, which already supervises the script. */
 async function printVariables(
   variables: Readonly<Record<string, string | null>>,
   io: Io,
@@ -186,9 +189,9 @@ async function stopHolder(helper: HelperProcess): Promise<void> {
 }
 
 /**
- * Returns the descriptor to which the holder process writes after `baton hold` has ended, or undefined. It is normally
- * stderr. But if stderr is a pipe that the script does not have, the descriptor is the script's own stderr. Otherwise
- * `$(baton hold … 2>&1)` would read the pipe as long as the lock is held.
+ * Returns the descriptor to which the holder process writes after `baton hold` has ended; undefined if there is none.
+ * It is normally stderr. If stderr is a pipe that the script does not have, it is the script's own stderr: `$(baton
+ * hold … 2>&1)` would otherwise read the pipe as long as the lock is held.
  */
 function holderStderr(scriptPid: number): number | undefined {
   try {
@@ -198,17 +201,20 @@ function holderStderr(scriptPid: number): number | undefined {
       if (isSameFile(statSync(`/proc/${scriptPid}/fd/${fd}`), own)) return 2;
     }
   } catch {
-    // closed, or not readable for this user
+    // The descriptor is closed, or this user cannot read it.
   }
   try {
     const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants;
     return openSync(`/proc/${scriptPid}/fd/2`, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
   } catch {
-    return undefined; // closed, a socket, or owned by another user
+    return undefined; // the descriptor is closed, a socket, or owned by another user
   }
 }
 
-/** Prints a failing shell command if `run` fails, because `eval "$(…)"` ignores the exit code of `baton hold`. */
+/**
+ * Runs `run`. If that fails, prints a shell command that fails, because `eval "$(…)"` ignores the exit code of `baton
+ * hold`.
+ */
 async function runForEval(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode> {
   let code: ExitCode;
   try {
@@ -232,6 +238,6 @@ function printFailure(code: ExitCode, io: Io): void {
   try {
     io.out(failingShellLine(code));
   } catch {
-    // stdout is closed
+    // Does nothing, because stdout is closed.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The options of `baton hold`: those of `baton lock` that make sense for a running process. Also converts them to JSON
- * and back, for the holder process.
+ * The options of `baton hold`: the options of `baton lock` that make sense for a running process. Also converts them to
+ * JSON and back, for the holder process.
  */
 import process from "node:process";
 import {
@@ -24,7 +24,7 @@ import { type LockCommandOptions, lockCommandSettings, readCommonLockOptions, ti
 
 type LockSettings = typeof lockCommandSettings;
 
-/** Settings about the start or the end of a command, which have no meaning for a script that already runs. */
+/** Settings for the start or the end of a command. They have no meaning for a script that is already running. */
 const noMeaningForScripts = [
   "foreground",
   "passAuth",
@@ -66,7 +66,10 @@ export interface HoldOptions extends LockCommandOptions {
   readonly script: ProcessIdentity;
 }
 
-/** Throws USAGE for contradictory options. Throws CONFIG or REFUSED for a script that baton could not stop. */
+/**
+ * Returns the options. Throws USAGE for contradictory options. Throws CONFIG or REFUSED for a script that baton could
+ * not stop.
+ */
 export function readHoldOptions(call: CommandCall<typeof holdSettings>): HoldOptions {
   const example = 'as in: held=$(baton hold NAME --pid $$) || exit; eval "$held"';
   if (call.command !== null) {
@@ -129,7 +132,7 @@ function scriptOf(pid: number | undefined): ProcessIdentity {
   return { pid: row.pid, startTicks: row.startTicks };
 }
 
-/** Returns whether this process may send signals to another process. Signal 0 only checks the permission. */
+/** Returns true if this process may send signals to another process. Signal 0 only checks the permission. */
 function mayKill(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,7 +1,7 @@
 /**
- * The holder process, which `baton hold` starts and leaves behind. It does for a running script what `baton lock` does
- * for its command. It reports to `baton hold` until the script has received the variables, and after that to the
- * script's stderr.
+ * The holder process. `baton hold` starts it, and it continues after the end of `baton hold`. For a running script, it
+ * does what `baton lock` does for its command. Until the script has received the variables, it reports to `baton hold`;
+ * after that, to the script's stderr.
  */
 import process from "node:process";
 import { closeInheritedDescriptors } from "../../../src/base/process/spawn/inherited_descriptors.ts";
@@ -34,7 +34,7 @@ type LockHolderPipe = HolderPipe<LockEnding>;
 export async function runHolderProcess(io: Io): Promise<ExitCode> {
   const libc = await loadLibc();
   libc?.setProcessName(holderProcessName);
-  // An inherited pipe that stays open would keep its reader waiting.
+  // Closes inherited pipes, because the reader of an open pipe would keep waiting.
   if ("Deno" in globalThis && libc !== null) closeInheritedDescriptors(libc, io.inheritedFds);
   const pipe: LockHolderPipe = new HolderPipe(io);
   const stop = new AbortController();
@@ -86,7 +86,7 @@ async function acquireAndSupervise(
       ...dependencies,
       signals,
       connect(how) {
-        process.chdir("/"); // all files with a relative path have been read; keeps no folder busy
+        process.chdir("/"); // all files with a relative path have been read; / keeps no folder busy
         return dependencies.connect(how);
       },
       supervise: (supervision) => {

@@ -77,14 +77,17 @@ async function release(call: CommandCall<typeof settings>): Promise<ExitCode> {
   return exitCode;
 }
 
-/** Returns the holds in the environment. If a name is missing there, adds the holds of this process's ancestors. */
+/**
+ * Returns the holds that BATON_HOLD lists. If it does not contain one of the names, adds the holds of this process's
+ * ancestors.
+ */
 function knownHolds(names: readonly string[], held: readonly HeldLocks[]): readonly HeldLocks[] {
   const isMissing = names.some((name) =>
     !held.some((one) => one.names.includes(name) && isReleaseSocketUsable(one.path))
   );
   if (!isMissing || !hasProcessTable()) return held;
   const found = findLocksHeldByAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
-  // An ended hold stays in the list, before the others, because it shows how the lock was lost.
+  // A hold that has ended stays in the list, before the others, because it shows how the lock was lost.
   return [...held, ...found];
 }
 
@@ -96,8 +99,8 @@ function nameOf(text: string, held: readonly HeldLocks[]): string {
 }
 
 /**
- * Returns the latest hold of each name. Throws USAGE if several locks were acquired in one call, and only some are
- * named.
+ * Returns the latest hold of each name. Throws USAGE if several locks were acquired in one call, and only some of them
+ * are named.
  */
 function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name: string; hold: HeldLocks | null }[] {
   if (names.length === 0) {
@@ -120,7 +123,9 @@ function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name
   return found;
 }
 
-/** Reports that no holder process was found. Throws REFUSED if one may be alive outside this PID namespace. */
+/**
+ * Reports that no holder process was found. Throws REFUSED if a holder process may be alive outside this PID namespace.
+ */
 function reportNoHolder({ names, ids }: HeldLocks, call: CommandCall<typeof settings>): ExitCode {
   if (!isPidNamespaceInsideJob(ids[0])) return reportNotHeld(names.join(" "), call);
   throw new BatonError(

@@ -126,12 +126,12 @@ function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log):
   );
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
   const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
-  // TLS settings in a file are only for keepers that listen on TCP. TLS flags are for this keeper in any case.
+  // TLS settings in a file apply only to keepers that listen on TCP. TLS flags always apply to this keeper.
   const tls = isTcp || typed !== undefined ? tlsOf(values, sources, log) : undefined;
   if (tls !== undefined && !isTcp) {
     throw new BatonError("USAGE", "--tls-cert is for TCP, but --listen has no host:port; unix sockets do not use TLS");
   }
-  // Commands may start several keepers. Therefore only a keeper that a user started has a status page.
+  // Commands may start several keepers, so only a keeper that a user has started has a status page.
   const metricsListen = values.onDemand ? undefined : values.metricsListen;
   checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
   const protection = "--tls-cert and --tls-key";
@@ -164,7 +164,7 @@ interface CheckedServeOptions {
 
 type ServeOptions = Omit<KeeperValues, keyof CheckedServeOptions> & CheckedServeOptions & { readonly quiet: boolean };
 
-/** Serves until a signal arrives or the keeper has been idle for long enough. Both count as success. */
+/** Serves until a signal arrives or the keeper has been idle for its idle time. Both count as success. */
 async function serve(
   options: ServeOptions,
   location: KeeperLocation,
@@ -203,7 +203,9 @@ async function serve(
   return exitCodes.SUCCESS;
 }
 
-/** Opens the status page. Its code is loaded only here, because keepers that commands start must be ready quickly. */
+/**
+ * Opens the status page. Its code is loaded only here, because a keeper that a command starts must be ready quickly.
+ */
 async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): Promise<HttpService> {
   const [{ serveStatusPage }, { keeperStatusSource }] = await Promise.all([
     import("../../../src/base/terminal/status_page.ts"),
@@ -282,8 +284,8 @@ function dataDirOf({ dir, socketPath }: KeeperLocation): string {
 }
 
 /**
- * Warns if other users can write to a folder above the data. This is not an error, because all users of a container
- * often share its volume.
+ * Warns if other users can write to a folder above the data. Such a folder is not an error, because all users of a
+ * container often share its volume.
  */
 function warnOfFoldersAbove(dataDir: string, log: Log): void {
   for (const folder of foldersToCheckAbove(dataDir)) {
@@ -316,7 +318,7 @@ function tlsOf({ tlsCa: ca, tlsCert: cert, tlsKey: key }: KeeperValues, sources:
 
 const onDemandSentencesMax = 10_000;
 
-/** Opens the keeper's log. With `isOnDemand`, no user watches the log, so its size is limited. */
+/** Opens the keeper's log. If `isOnDemand` is true, no user watches the log, so its size is limited. */
 function keeperLog(io: Io, { format, isOnDemand }: {
   readonly format: "text" | "json";
   readonly isOnDemand: boolean;

@@ -11,7 +11,7 @@ import type { KeeperStatistics } from "../../../src/coordination/keeper/protocol
 
 const { gauge, counter, histogram } = metricFactory("baton_keeper");
 
-/** The disk counts as full if less space than this is free, in bytes. */
+/** If less space than this is free, in bytes, the disk counts as full. */
 const freeBytesMin = 1 << 20;
 
 export function keeperStatusSource(
@@ -26,8 +26,8 @@ export function keeperStatusSource(
 }
 
 /**
- * Returns why the keeper is unhealthy; null if it is healthy. Checks the files and the free space, because a keeper
- * without writes does not notice a full or read-only disk.
+ * Returns the reason why the keeper is unhealthy; null if it is healthy. Checks the files and the free space, because a
+ * keeper that writes nothing does not detect a full or read-only disk.
  */
 function healthOf({ writable }: KeeperStatistics, dataDir: string): string | null {
   if (!writable) return "the disk cannot store data: writes are refused";

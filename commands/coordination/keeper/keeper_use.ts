@@ -1,6 +1,6 @@
 /**
- * Adds the numbers of `baton metrics` to a keeper's own /metrics. Reads the nodes in memory without a session, and sees
- * only what a client without credentials sees.
+ * Adds the numbers of `baton metrics` to a keeper's own /metrics. Reads the nodes in memory without a session, and only
+ * nodes that a client without credentials may read.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
@@ -14,9 +14,9 @@ import { readObjectUseMetrics } from "../../../src/coordination/view/read_use.ts
 import { buildObjectUseMetrics, type ObjectUseMetricsReading } from "../../../src/coordination/view/use_metrics.ts";
 
 const namesMax = 200;
-/** How long a reading is reused, in milliseconds. Otherwise frequent requests would slow down the keeper. */
+/** How long a reading is reused, in milliseconds. Without this, frequent requests would slow down the keeper. */
 const readingMs = 5000;
-/** How many nodes are read before the keeper handles clients' requests in between. */
+/** The number of nodes that are read in a row before the keeper handles clients' requests. */
 const readsAtOnce = 100;
 
 type NodeReader = Pick<Keeper, "readNode">;
@@ -33,7 +33,7 @@ export function keeperNodeMetricsReader(keeper: NodeReader, clock: Clock = syste
   };
 }
 
-/** Returns a client that reads the keeper's nodes and rejects everything else. */
+/** Returns a client that reads the keeper's nodes and rejects all other requests. */
 function readerOf(keeper: NodeReader): ZooKeeper {
   let reads = 0;
   const read = async (path: string) => {

@@ -1,6 +1,6 @@
 /**
- * `baton lock --on-busy-for`: runs a shell command when another process has held the lock for a long time. Loaded only
- * with this option.
+ * `baton lock --on-busy-for`: runs a shell command if another process has held the lock for a long time. Loaded only if
+ * this option is given.
  */
 import type { Io } from "../../../src/base/terminal/io.ts";
 import {
@@ -27,7 +27,7 @@ export interface BusyNoticeText {
 
 /** The time until the next check if no server has responded, in milliseconds. */
 const retryMs = 1000;
-/** Time that is added to each wait, in milliseconds, because the servers' clock is not known exactly. */
+/** A time in milliseconds that is added to each wait, because the servers' clock is not known exactly. */
 const marginMs = 20;
 
 /** Parses a duration and a shell command, such as `1h ./tell.sh`. Throws USAGE. */
@@ -88,17 +88,17 @@ export class BusyNoticeWatch {
 
   start(): void {
     this.#watching ??= this.#watch().catch((thrown) => {
-      if (!this.#stop.signal.aborted) this.#tell(errorMessage(thrown)); // once stopped, the session may be closed
+      if (!this.#stop.signal.aborted) this.#tell(errorMessage(thrown)); // else errors are expected
     });
   }
 
-  /** Checks once more, for a call that did not get the lock. Never rejects. */
+  /** Checks once more whether the hold is too long, for a call that did not get the lock. Never rejects. */
   async checkOnce(): Promise<void> {
     await this.end();
     await this.#check().catch((thrown) => this.#tell(errorMessage(thrown)));
   }
 
-  /** Ends the watch. A running shell command continues. */
+  /** Ends the watch. If a shell command is running, it continues. */
   stop(): void {
     this.#stop.abort();
   }
@@ -109,7 +109,7 @@ export class BusyNoticeWatch {
     await this.end();
   }
 
-  /** Ends the watch. Resolves when a running shell command has ended, which takes at most 30 s. */
+  /** Ends the watch. Resolves when a running shell command has ended; it may run for at most 30 s. */
   async end(): Promise<void> {
     this.stop();
     await this.#watching;
@@ -127,8 +127,8 @@ export class BusyNoticeWatch {
   }
 
   /**
-   * Runs the shell command if a hold has lasted too long and no other call has run a command for it. Returns the time
-   * until the next check, in milliseconds.
+   * Runs the shell command if a hold has lasted too long and no other call has run a command for this hold. Returns the
+   * time until the next check, in milliseconds.
    */
   async #check(): Promise<number> {
     const { root } = this.#options;

@@ -7,7 +7,7 @@ import { runWithStatusReport, StatusReportFacts } from "../../../src/coordinatio
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { type LockedJobDependencies, lockedJobDependencies, runLockedJob } from "../locked_job.ts";
 
-/** Expected failures. -E sets their exit code, and --skip turns them into successes. */
+/** The codes of expected failures. -E sets their exit code, and --skip turns them into successes. */
 const lockConflicts = ["LOCK_BUSY", "LOCK_TIMEOUT", "TICK_DONE_ELSEWHERE", "TICK_NOT_DUE", "TICK_SKIPPED"] as const;
 
 /** Runs `baton lock`. Throws BatonError for a failure before the command starts, or StoppedBySignal after a signal. */

@@ -1,7 +1,7 @@
 /**
- * Rejects a program among several lock names, because such a call is ambiguous. For example, `baton lock deploy kubectl
- * exec pod -- rm -rf cache` may mean a command under the lock "deploy", or `rm -rf cache` under four locks. The second
- * meaning would run only the end of the command, and on this machine.
+ * Rejects a call that has a program among several lock names, because it is ambiguous. For example, `baton lock deploy
+ * kubectl exec pod -- rm -rf cache` may mean a command under the lock "deploy", or `rm -rf cache` under four locks. The
+ * second meaning would run only the end of the command, and on this machine.
  */
 import { BatonError } from "../../../src/base/errors.ts";
 import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
@@ -10,7 +10,7 @@ import type { ParsedArgs } from "../../../src/base/terminal/parse_args.ts";
 
 /**
  * Returns PATH with the usual folders added. cron's PATH is shorter than a terminal's, but a call must mean the same
- * with both.
+ * under both.
  */
 function standardPath(path: string | undefined): string {
   const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];

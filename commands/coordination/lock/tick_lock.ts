@@ -1,4 +1,4 @@
-/** `baton lock --tick`: takes a lock together with a tick of a schedule. Loaded only with this option. */
+/** `baton lock --tick`: acquires a lock together with a tick of a schedule. Loaded only if this option is given. */
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
 import { tickLateMsDefault } from "../../../src/coordination/tick/tick_claim.ts";
@@ -43,7 +43,7 @@ export function readTickSchedule(
   return new Schedule(tick ?? "", chooseScheduleZone(timezone, env)).spread(name, jitter);
 }
 
-/** Takes the lock together with a tick that is due. Rejects like acquireTick. */
+/** Acquires the lock together with a tick that is due. Rejects like acquireTick. */
 export async function takeLockWithTick(
   zk: ZooKeeper,
   name: string,
@@ -100,7 +100,7 @@ export function checkTickOptions(
   if (values.retry !== undefined && values.catchUp === undefined) {
     throw refuse("--retry needs --catch-up, which limits how long after its time a tick may be tried again");
   }
-  if (values.overlap === "skip" && values.wait !== undefined) throw refuse("--overlap skip and -w do not go together");
-  if (values.overlap === "wait" && values.try) throw refuse("--overlap wait and -n do not go together");
+  if (values.overlap === "skip" && values.wait !== undefined) throw refuse("--overlap skip and -w exclude each other");
+  if (values.overlap === "wait" && values.try) throw refuse("--overlap wait and -n cannot be used together");
   readTickSchedule(names[0] ?? "", values, env);
 }

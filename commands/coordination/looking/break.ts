@@ -117,7 +117,7 @@ export const breakCommand = defineCommand({
   },
 });
 
-/** Throws USAGE if the ID is so short that a later holder's ID might begin with it. */
+/** Throws USAGE if the ID is so short that the ID of a later holder might begin with it. */
 function refuseShortId(id: string): void {
   if (id.length >= idCharactersMin) return;
   throw new BatonError(
@@ -126,7 +126,7 @@ function refuseShortId(id: string): void {
   );
 }
 
-/** Returns the ID of the only holder. Throws NOT_FOUND if there is no holder, or USAGE if there are several. */
+/** Returns the ID of the only holder. Throws NOT_FOUND if there is none, or USAGE if there are several. */
 async function onlyHolderId(zk: ZooKeeper, lock: ObjectDetailsOptions & { readonly root: string }): Promise<string> {
   const { name, recipe, root } = lock;
   const { holders } = await readObjectDetails(zk, lock);
@@ -143,7 +143,7 @@ async function onlyHolderId(zk: ZooKeeper, lock: ObjectDetailsOptions & { readon
   throw new BatonError("USAGE", `${what}; run the same command with one of these options:${choices}`);
 }
 
-/** Throws USAGE if the script or command around this call holds the lock, because `baton break` would stop it. */
+/** Throws USAGE if the script or command around this call holds the lock: `baton break` would stop it. */
 function refuseOwnLock(name: string, id: string, env: Io["env"]): void {
   if (!outerHolderIds(env).includes(id)) return;
   const isHold = parseHeldLocks(env["BATON_HOLD"]).some(({ ids }) => ids.includes(id));

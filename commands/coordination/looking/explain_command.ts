@@ -85,8 +85,8 @@ async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<Exp
 }
 
 /**
- * Returns when each hold and each wait began, by the servers' clock. A key is `h` (hold) or `q` (wait), followed by the
- * ID.
+ * Returns the times, by the servers' clock, at which each hold and each wait began. A key is `h` (hold) or `q` (wait),
+ * followed by the ID.
  */
 async function readTimes(zk: ZooKeeper, name: string, root: string): Promise<ReadonlyMap<string, string>> {
   const path = lockPath(name, root);

@@ -1,4 +1,4 @@
-/** Explains the state of a lock: what happened, why calls wait, and what the servers do not know. Pure. */
+/** Explains the state of a lock: what has happened, why calls wait, and what the servers do not know. Pure. */
 import type { HolderRow, WaiterRow } from "../../../src/base/rows/object_row.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
@@ -13,11 +13,11 @@ type ExplainedHolder = Pick<HolderRow, "host" | "pid" | "reason" | "since" | "se
 
 export interface ExplainedLockFacts {
   readonly name: string;
-  /** The time of this host's wall clock, because the servers tell their time only to writers. */
+  /** The time of this host's wall clock. The servers tell their time only to clients that write. */
   readonly nowMs: number;
   /** The number of permits of a semaphore; null for other locks. */
   readonly limit: number | null;
-  /** The holders and waiters, with their start on the servers' clock; null if their node is gone. */
+  /** The holders and waiters, with the time of their start on the servers' clock; null if their node is gone. */
   readonly holders: readonly ExplainedHolder[];
   readonly waiters: readonly Pick<WaiterRow, "host" | "pid" | "place" | "since">[];
   readonly history: Pick<HistoryReport, "records" | "refusals">;
@@ -28,7 +28,7 @@ export interface LockTimelineEvent {
   /** The time by the servers' clock. */
   readonly atMs: number;
   readonly what: "ended" | "left out" | "held" | "waits" | "refused" | "next";
-  /** A line for people, without the time. */
+  /** The event as a line for people, without the time. */
   readonly text: string;
 }
 
@@ -40,9 +40,9 @@ export interface LockExplanation {
   readonly unknown: readonly string[];
 }
 
-/** How many records the time line shows. */
+/** The most records that the time line shows. */
 const recordsShownMax = 8;
-/** The explanation names the usual duration only if at least this many holds are known. */
+/** The explanation mentions the usual duration only if at least this many holds are known. */
 const usualMin = 3;
 
 export function explainLock(facts: ExplainedLockFacts): LockExplanation {
@@ -160,7 +160,7 @@ function tickSentences({ schedules, nowMs, holders }: ExplainedLockFacts): strin
   });
 }
 
-/** Returns the median duration of the holds that ended by themselves; null if there are too few. */
+/** Returns the median duration of the holds that ended by themselves; null if there are too few such holds. */
 function usualMs(records: readonly HistoryRecord[]): number | null {
   const times = records.flatMap(({ result, beganMs, endedMs }) =>
     (result === "done" || result === "failed") && beganMs !== null && endedMs !== null ? [endedMs - beganMs] : []

@@ -15,7 +15,7 @@ export interface ShownHistory extends HistoryReport {
   readonly schedules: readonly TickScheduleReport[];
 }
 
-/** Returns the table of the records, with columns for ticks if there are any. */
+/** Returns the table of the records. It has columns for ticks if there are any. */
 export function historyTableRows(records: readonly HistoryRecord[]): TableCell[][] {
   if (records.length === 0) return [];
   const hasTicks = records.some(({ tickMs }) => tickMs !== null);
@@ -73,7 +73,7 @@ export function historyLines({ running, refusals, schedules, name }: ShownHistor
   return [...lines, ...schedules.flatMap((schedule) => scheduleLines(schedule, nowMs))];
 }
 
-/** Returns a sentence about a time zone that this machine does not know; null if it knows the zone. */
+/** Returns a sentence if this machine does not know the time zone; null if it knows the zone. */
 export function unknownZoneSentence({ schedule, zone, isZoneKnown }: TickScheduleReport): string | null {
   if (isZoneKnown) return null;
   return `this machine does not know the time zone ${

@@ -1,5 +1,6 @@
 /**
- * `baton pool`: its help, and the choice of what to do. run_pool.ts runs items; pool_admin.ts has `status` and `clear`.
+ * `baton pool`: its help, and the choice of the operation. run_pool.ts runs items; pool_admin.ts has `status` and
+ * `clear`.
  */
 import { stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";

@@ -69,8 +69,8 @@ export async function clearPool(
 }
 
 /**
- * Returns the items that the call names; null for all items. If `path` is null, does not check their lock paths.
- * Rejects like `readPoolItems`.
+ * Returns the items that the call names; null for all items. Checks their lock paths, unless `path` is null. Rejects
+ * like `readPoolItems`.
  */
 async function namedItems(
   { component, items }: PoolStatusOptions,
@@ -80,14 +80,14 @@ async function namedItems(
   return await readPoolItems(items, {
     component,
     path,
-    signal: new AbortController().signal, // a signal ends the process while it reads a file or stdin
+    signal: new AbortController().signal, // never aborts: a signal ends the process while it reads a file or stdin
     query: (line) => runQuery(line, queryTimeoutMs),
   });
 }
 
 /**
- * Runs the query without a lock and returns its output. Rejects with IO if the query fails or runs longer than
- * `timeoutMs`, or with BAD_DATA for invalid output.
+ * Runs the query without acquiring a lock, and returns its output. Rejects with IO if the query fails or runs longer
+ * than `timeoutMs`, or with BAD_DATA for invalid output.
  */
 async function runQuery(line: string, timeoutMs: number): Promise<string> {
   using stop = new StopRequestListener();
@@ -118,7 +118,7 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
   }
 }
 
-/** Returns the totals of the items. Free items are known only if the call named the items. */
+/** Returns the totals of the items, for people. Free items are known only if the call named the items. */
 function poolTotalsText(
   items: readonly Pick<PoolItemStatus, "state">[],
   { isNamed }: { readonly isNamed: boolean },
@@ -150,8 +150,7 @@ function printStatus(
   if (componentHolder !== null && !quiet) {
     const { sinceMs } = componentHolder;
     const since = sinceMs === 0 ? "" : ` (for ${formatDuration(Math.max(0, nowMs - sinceMs))})`;
-    // The holder may also be a program that does not choose items, because the stored data does not distinguish the
-    // two.
+    // The holder may also be a program that does not choose items; the stored data does not distinguish the two.
     io.err(
       `baton: ${
         nameOfHolder(componentHolder)

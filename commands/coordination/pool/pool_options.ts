@@ -18,7 +18,7 @@ import { leasedCommandSettings, statusReportFlags } from "../../../src/coordinat
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
 
-/** All flags, including those that a component's section can also set. The short help shows the first flags. */
+/** All flags, including flags that a component's section can also set. The short help shows the first flags. */
 const flags = {
   items: flagSetting("--items", textType("-|@FILE|a,b,c"), {
     once: true,
@@ -94,7 +94,7 @@ export const poolCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** Flags for running items. `status` and `clear` reject them. */
+/** The flags for running items. `status` and `clear` reject these flags. */
 const { items: _items, query: _query, queryTimeout: _queryTimeout, json: _json, ...runFlags } = flags;
 const flagsOfRuns = { ...runFlags, ...leasedCommandSettings } satisfies SettingTable;
 
@@ -119,7 +119,7 @@ export interface PoolCommandOptions {
   readonly path: PoolPath;
   readonly items: PoolItemSource;
   readonly command: readonly [string, ...string[]];
-  /** Whether the last argument is a shell command, from -c or a configuration file. */
+  /** True if the last argument is a shell command, from -c or a configuration file. */
   readonly isLine: boolean;
   /** How the output of commands is printed; null if they write to baton's own streams. */
   readonly output: PoolOutputOptions | null;
@@ -137,7 +137,7 @@ export interface PoolCommandOptions {
 export interface PoolStatusOptions {
   readonly component: string;
   readonly path: PoolPath;
-  /** Null without --items and --query. */
+  /** The items that the call names; null if it has neither --items nor --query. */
   readonly items: PoolItemSource | null;
 }
 
@@ -174,7 +174,10 @@ export function readPoolOperation(
 
 const jsonIsForStatus = "--json is for baton pool status; use --status-file for the report of a run";
 
-/** Throws USAGE for an invalid combination of options, or CONFIG for invalid templates. */
+/**
+ * Returns the options for running items. Throws USAGE for an invalid combination of options, or CONFIG for invalid
+ * templates.
+ */
 export function readPoolOptions(call: CommandCall<typeof poolCommandSettings>): PoolCommandOptions {
   const { values, names, command, sources } = call;
   const [component, ...more] = names;
@@ -215,12 +218,12 @@ export function readPoolOptions(call: CommandCall<typeof poolCommandSettings>): 
 
 type PathValues = SettingValues<typeof poolSettings & Pick<typeof connectionSettings, "root">>;
 
-/** An item with enough words for every template. */
+/** An item that has enough words for every template. */
 const wordyItem = "1 2 3 4 5 6 7 8 9";
 
 /**
- * Returns the lock paths of a component. Throws USAGE for an invalid component, or CONFIG with the setting's place for
- * an invalid template.
+ * Returns the lock paths of a component. Throws USAGE for an invalid component. Throws CONFIG for an invalid template;
+ * the message says where the setting is.
  */
 export function configuredPoolPath(
   component: string,
@@ -233,7 +236,8 @@ export function configuredPoolPath(
     path.item(wordyItem);
     return path;
   };
-  // The component template is checked first, with the default item template, so that an error names the right setting.
+  // Checks the component template first, together with the default item template, so that an error names the right
+  // setting.
   addOriginToErrors(
     "poolComponentPath",
     poolSettings.poolComponentPath,
@@ -291,7 +295,10 @@ function itemSourceOf(
   return { kind: "file", file: items.slice(1) };
 }
 
-/** Returns the component. Its section in the configuration files has settings of the call. */
+/**
+ * Returns the component that the call names. The component's section in the configuration files has settings for the
+ * call.
+ */
 export function findPoolComponent(names: readonly string[], command: readonly string[] | null): string | undefined {
   const isOperation = command === null && poolOperations.some((operation) => operation === names[0]);
   return names[isOperation ? 1 : 0];

@@ -47,8 +47,8 @@ interface PoolEnding extends LockEnding {
 }
 
 /**
- * Runs a call that runs items. `guard` is the guard process, which is already started. Throws BatonError for a failure
- * before the first item, or StoppedBySignal after a signal.
+ * Runs a call of `baton pool` that runs items. `guard` is the guard process, which is already started. Throws
+ * BatonError for a failure before the first item, or StoppedBySignal after a signal.
  */
 export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: CommandGuard): Promise<ExitCode> {
   const facts = new StatusReportFacts();
@@ -138,7 +138,7 @@ async function connectAndRun(options: PoolCommandOptions, { report, output }: Po
     });
     return await runItems(zk, jobs, options, { report, output, clock, signals, place, wait });
   } finally {
-    // A process could not be killed, so the session and the guard process must stay until their time is over.
+    // A process could not be killed, so the session and the guard process are not ended here.
     if (jobs?.hasBreach !== true) {
       guard.end();
       if (zk !== null) await closeCoordinationSession(zk, clock, wait.isOver ? signals.stop : limit.signal);
@@ -211,14 +211,14 @@ async function runItems(
     if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
       return { exitCode: options.conflictExitCode, reason: "skipped", message: thrown.message, counts: null };
     }
-    // A failed item is more specific than a later error of the session.
+    // The failure of an item tells the user more than a later error of the session.
     const exitCode = jobs.exitCode();
     if (exitCode === exitCodes.ITEM_FAILED) throw thrown;
     return { exitCode, reason: "failed", message: thrown.message, counts: null };
   }
 }
 
-/** Records the run in the history, if the run processed any items. */
+/** Records the run in the history if the run has processed any items. */
 async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, isStopped, place, clock, io, tookMs }: {
   readonly counts: PoolItemCounts;
   readonly isStopped: boolean;

@@ -22,7 +22,7 @@ export async function readObjectUseMetrics(
   return { atMs: Date.now(), tookMs: clock.now() - startMs, uses, histories, schedules, clockOffsetMs };
 }
 
-/** Returns how far the servers' clock is ahead of this machine's, or null if this client may not create a node. */
+/** Returns how far the servers' clock is ahead of this machine's clock; null if this client may not create a node. */
 async function readClockOffset(zk: ZooKeeper, root: string): Promise<number | null> {
   const beforeMs = Date.now();
   const serversMs = await readServersTimeMs(zk, { root, acl: zk.acl }).catch((thrown: unknown) => {

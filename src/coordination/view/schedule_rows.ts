@@ -9,7 +9,7 @@ import { readTickSchedules, type TickScheduleReport } from "../tick/tick_report.
 
 const isoOrNull = (ms: number | null): string | null => ms === null ? null : new Date(ms).toISOString();
 
-/** `nowMs` is in Unix milliseconds. */
+/** Returns the row of a schedule. `nowMs` is in Unix milliseconds. */
 export function scheduleRow(name: string, report: TickScheduleReport, nowMs: number): ScheduleRow {
   const { id, schedule, zone, uptoMs, nextMs, open } = report;
   return {
@@ -56,7 +56,7 @@ export function scheduleRunRow(record: HistoryRecord): RecordedRunRow {
 
 const batchSize = 100;
 
-/** Returns the schedules of all locks, sorted by name. Leaves out schedules that this client cannot read. */
+/** Returns the schedules of all locks, sorted by name. Omits schedules that this client cannot read. */
 export async function listScheduleRows(zk: ZooKeeper, root: string): Promise<ScheduleRow[]> {
   const names = (await readChildNames(zk, coordinationFolderPath("ticks", root))).map(decodeLockName).sort();
   const found = await mapInBatches(names, batchSize, async (name) => {
@@ -64,7 +64,7 @@ export async function listScheduleRows(zk: ZooKeeper, root: string): Promise<Sch
       const reports = await readTickSchedules(zk, name, root);
       return reports.map((report) => scheduleRow(name, report, Date.now()));
     } catch (thrown) {
-      // The schedules are hidden by an ACL, or another version wrote them, which baton doctor reports.
+      // Omits the schedules: an ACL hides them, or another version wrote them, which baton doctor reports.
       if (isServerRefusal(thrown, "NOAUTH") || thrown instanceof BatonError && /^(CONFIG|USAGE)$/.test(thrown.code)) {
         return [];
       }

@@ -32,7 +32,7 @@ const gaugesByKind = {
 export function buildObjectUseMetrics(
   reading: ObjectUseMetricsReading,
   { namesMax, counted = new CountedMetricNames(namesMax) }: {
-    /** How many names of each kind get their own label. The others share `_other`. */
+    /** How many names of each kind get their own label. All other names share the label `_other`. */
     readonly namesMax: number;
     /** Remembers the names of earlier readings, so that no counter decreases. */
     readonly counted?: CountedMetricNames;
@@ -71,15 +71,15 @@ function useMetrics({ uses }: ObjectUseMetricsReading, kind: ListedObjectKind, n
 }
 
 /**
- * Returns the name under which a name is counted. An item of a pool, whose lock is below the pool's name, counts as the
- * pool.
+ * Returns the name under which a lock or another object is counted. An item of a pool, whose lock is below the pool's
+ * name, is counted under the name of the pool.
  */
 function groupOf(name: string, kind: ListedObjectKind, { pool }: ObjectsInUse): string {
   const [component = name, ...rest] = name.split("/");
   return kind === "lock" && rest.length > 0 && pool.some((one) => one.name === component) ? component : name;
 }
 
-/** Returns a function from a name to its label. The most used names keep their own. */
+/** Returns a function from a name to its label. The most used names have their own label. */
 function namesToKeep(used: readonly (readonly [name: string, count: number])[], namesMax: number) {
   const counts = new Map<string, number>();
   for (const [name, count] of used) counts.set(name, (counts.get(name) ?? 0) + count);
@@ -128,7 +128,7 @@ function historyMetrics(kind: HistoryKind, byLabel: CountersByLabel): Metric[] {
     metric(
       "counter",
       `${kind}_refused_total`,
-      "Calls that did not get it, where the history is on.",
+      "Calls that did not get the lock, where the history is on.",
       samplesOf((labels, all) => [{ labels, value: sum(all, ({ refusals }) => refusals?.count ?? 0) }]),
     ),
     durations("wait_seconds", "Time from the call to the grant, of holds that have ended.", ({ waited }) => waited),

@@ -27,9 +27,10 @@ export interface ManageTopicResult {
 }
 
 /**
- * Rejects with NOT_FOUND if the topic or client does not exist, and UNREACHABLE if the owner is offline or does not
- * serve the topic now. Rejects with USAGE if data would be lost and the request does not accept the loss. Rejects with
- * IO if data is damaged, or with OUTCOME_UNKNOWN or INTERNAL.
+ * Sends an operator's request to the owner of a topic and returns the result. Rejects with NOT_FOUND if the topic or
+ * client does not exist, and with UNREACHABLE if the owner is offline or does not serve the topic now. Rejects with
+ * USAGE if data would be lost and the request does not accept the loss. Rejects with IO if data is damaged, or with
+ * OUTCOME_UNKNOWN or INTERNAL.
  */
 export async function requestTopicAction(
   zk: ZooKeeper,
@@ -63,7 +64,7 @@ export async function requestTopicAction(
     if (answer.status === "BAD_REQUEST") throw new BatonError("USAGE", why);
     if (answer.status === "DAMAGED") {
       const next =
-        "restore its server from a backup, or give the topic up: baton pubsub topic delete TOPIC --accept-loss";
+        "restore its server from a backup, or give up the topic: baton pubsub topic delete TOPIC --accept-loss";
       throw new BatonError("IO", `${cannot}: ${why}${action === "forget-client" ? "" : `; ${next}`}`);
     }
     if (answer.status !== "ERROR") throw new BatonError("UNREACHABLE", `${cannot}: ${why}`);

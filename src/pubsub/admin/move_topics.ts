@@ -28,12 +28,12 @@ export interface TopicMoveResult {
   readonly from: string | null;
   readonly to: string;
   readonly outcome: TopicMoveOutcome["kind"] | "planned";
-  /** Why the topic has not or may not have moved; otherwise null. */
+  /** The reason why the topic has not moved, or may not have moved; otherwise null. */
   readonly why: string | null;
 }
 
 /**
- * The longest time that one move may take, in milliseconds. A failed handoff takes 30 s, and the owner may start it
+ * The longest time that one move may take, in milliseconds. A failed handoff takes 30 s, and the owner may begin it
  * late.
  */
 const moveMsMax = 60_000;
@@ -43,7 +43,7 @@ interface MoveTopicsOptions {
   readonly clock: Clock;
   readonly socket: ZeroMqSocketOptions | undefined;
   readonly signal?: AbortSignal;
-  /** Called just before the request to the topic's owner. Until `onDone` is called, the topic may still move. */
+  /** Called just before the request to the topic's owner. From then until `onDone` is called, the topic may move. */
   readonly onStart?: (move: RequestedTopicMove) => void;
   readonly onDone?: (result: TopicMoveResult) => void;
 }
@@ -78,18 +78,17 @@ function previousOwnerOf({ from }: RequestedTopicMove, outcome: TopicMoveOutcome
 
 interface DrainOptions {
   /**
-   * The server that gets all topics, whatever its store is. By default, the servers with the same kind of store get
-   * them.
+   * The server that gets all topics, whatever store it has. By default, servers with the same kind of store get them.
    */
   readonly to?: string | undefined;
   readonly move: (moves: readonly RequestedTopicMove[]) => Promise<number>;
-  /** Plans the moves without executing them. */
+  /** If true, only plans the moves. */
   readonly isDryRun?: boolean;
   readonly onDraining?: () => void;
 }
 
 /**
- * Moves all topics of a server to other servers. Marks the server as draining first, because otherwise proxies would
+ * Moves all topics of a server to other servers. First marks the server as draining, because proxies would otherwise
  * assign new topics to it. Throws NOT_FOUND or UNREACHABLE, or USAGE if the target is the drained server itself.
  */
 export async function drainServer(
@@ -103,8 +102,8 @@ export async function drainServer(
     await setServerDraining(zk, path, id, true);
     onDraining?.();
   }
-  // A proxy with an old list of servers may still assign a topic. The draining mark is set again, because it ends with
-  // the server's session.
+  // Plans again after each round: a proxy with an old list of servers may still assign a topic. Sets the draining mark
+  // again, because the mark ends with the server's session.
   const plan = async () => {
     const servers = await readServerOverview(zk, path);
     if (to === undefined) return planServerDrain(topicsByServer(servers, id), id);
@@ -123,9 +122,9 @@ function checkDrain(servers: readonly ServerOverview[], id: string, to: string |
     throw new BatonError(
       "UNREACHABLE",
       drained.isAvailable
-        ? `Cannot drain the server "${id}": it is not there; other servers of its database take its topics over with ` +
+        ? `Cannot drain the server "${id}": it is not running; other servers of its database take over its topics ` +
           "the next requests"
-        : `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
+        : `Cannot drain the server "${id}": it is not running, and has the only copy of its topics`,
     );
   }
   if (to === id) {
@@ -153,8 +152,8 @@ function checkDrain(servers: readonly ServerOverview[], id: string, to: string |
 }
 
 /**
- * Lists the topics of each server, as input for a plan. Includes the servers that take topics and have the same kind of
- * store, and the drained server, which only gives topics away.
+ * Lists the topics of each server, as input for a plan. Includes servers that take topics and have the same kind of
+ * store. Also includes the drained server, which only gives topics away.
  */
 export function topicsByServer(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
   const from = servers.find(({ id }) => id === drained);
@@ -171,7 +170,7 @@ export type TopicMoveOutcome =
   | { readonly kind: "no topic" }
   /** The topic has definitely not moved. */
   | { readonly kind: "kept"; readonly owner: string; readonly why: string }
-  /** No response arrived, and the topic's node still names the old owner. The topic may still move. */
+  /** No response arrived, and the topic's node still names the old owner. The topic may still move later. */
   | { readonly kind: "unknown"; readonly owner: string; readonly why: string };
 
 export interface MoveTopicRequest {
@@ -191,9 +190,9 @@ interface MoveInProgress {
 const checkEveryMs = 250;
 
 /**
- * Moves one topic. Sends the request even to an owner that is already the target, because this owner may be handing the
- * topic off. Such a handoff is awaited and then reversed. Stops early if no response can arrive because the owner is
- * lost or another server has the topic.
+ * Moves one topic. Sends the request even if the owner is already the target, because that owner may be handing the
+ * topic off to another server; such a handoff is awaited and then reversed. Stops early if no response can arrive
+ * because the owner is lost or another server has the topic.
  */
 export async function moveTopic(
   zk: ZooKeeper,
@@ -218,7 +217,7 @@ export async function moveTopic(
   const endMs = options.clock.now() + options.withinMs;
   const over = new AbortController();
   const off = onAbort(options.signal, (reason) => over.abort(reason));
-  // If a check fails, the checks end, and only the response is awaited.
+  // If a check fails, there are no further checks, and only the response is awaited.
   void watchMove(zk, path, { topic, to, owner, endpoint }, { clock: options.clock, over }).catch(() => {});
   try {
     const merge = { name: "MERGE", sender: "operator", topic, address: to, headers: { version: 1, epoch } } as const;
@@ -243,7 +242,7 @@ export async function moveTopic(
       withinMs: Math.max(0, endMs - options.clock.now()),
     });
   }
-  // The topic may also be there because of another operator's request.
+  // The topic may also be at the target because of another operator's request.
   if (now?.owner === to && owner !== to) return { kind: "moved", from: owner, epoch: now.epoch };
   if (now !== undefined && now.owner !== owner) {
     return { kind: "kept", owner: now.owner, why: `"${topic}" was given to "${now.owner}" meanwhile` };
@@ -252,9 +251,7 @@ export async function moveTopic(
   return { kind: "unknown", owner, why: `${why}; server ls --topics shows where it is` };
 }
 
-/**
- * Checks repeatedly whether the owner's response can still arrive. If it cannot, aborts `over`, which ends the wait.
- */
+/** Checks repeatedly whether the owner's response can still arrive. If not, aborts `over`, which ends the wait. */
 async function watchMove(
   zk: ZooKeeper,
   path: PubsubPath,

@@ -1,4 +1,4 @@
-/** Plans which topics move where, to drain a server or to balance all servers. Pure. */
+/** Plans which topics move to which server, to drain a server or to balance all servers. Pure. */
 import { chooseServerForTopic } from "../ownership/topic_router.ts";
 
 export interface PlannedTopicMove {
@@ -10,8 +10,8 @@ export interface PlannedTopicMove {
 export type TopicsByServer = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Plans to move each topic of a server to the server with the fewest topics so far. The plan is empty if there is no
- * other server.
+ * Plans to move each topic of a server to the server that has the fewest topics so far. The plan is empty if there is
+ * no other server.
  */
 export function planServerDrain(load: TopicsByServer, from: string): PlannedTopicMove[] {
   const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));
@@ -23,7 +23,7 @@ export function planServerDrain(load: TopicsByServer, from: string): PlannedTopi
   });
 }
 
-/** Plans the fewest moves after which no server has two more topics than another. */
+/** Plans the fewest moves that are needed so that the numbers of topics of any two servers differ by at most one. */
 export function planTopicRebalance(load: TopicsByServer): PlannedTopicMove[] {
   const moves: PlannedTopicMove[] = [];
   if (load.size === 0) return moves;

@@ -11,25 +11,25 @@ import type { PubsubMessage, PubsubMessageOf } from "../wire/pubsub_messages.ts"
 
 export interface ServerRequestOptions {
   readonly clock: Clock;
-  /** Milliseconds to wait for the response. */
+  /** How long to wait for the response, in milliseconds. */
   readonly withinMs: number;
   readonly socket?: ZeroMqSocketOptions | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Thrown if the request was not sent, so that the server has certainly not executed it. */
+/** Thrown if the request was not sent. The server has then certainly not executed it. */
 export class RequestNotSentError extends Error {}
 
 const nothing = new Uint8Array(0);
 /**
- * How long the request still waits after the connection is lost, in milliseconds. Meanwhile the caller may find out
- * whether the server has executed the request.
+ * How long to wait for the response after the connection is lost, in milliseconds. During this time, the caller may
+ * find out whether the server has executed the request.
  */
 const lostGraceMs = 3000;
 
 /**
- * Returns the response to `question`. Rejects with RequestNotSentError, OUTCOME_UNKNOWN, PROTOCOL, or the signal's
- * reason.
+ * Sends `question` and returns the response. Rejects with RequestNotSentError, OUTCOME_UNKNOWN, PROTOCOL, or the
+ * signal's reason.
  */
 export async function requestFromServer(
   { id, endpoint }: { readonly id: string; readonly endpoint: string },
@@ -49,7 +49,7 @@ export async function requestFromServer(
       const reason = event.reason?.message ?? "it ended the connection";
       const why = `the server "${id}" at ${endpoint} ${wasConnected ? "was lost" : "cannot be reached"}: ${reason}`;
       const error = wasConnected ? new BatonError("OUTCOME_UNKNOWN", why) : new RequestNotSentError(why);
-      // The timer lets the socket finish its event handler first.
+      // Uses a timer, so that the socket's event handler ends first.
       cancelLost = clock.startTimer(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
     },
   });
@@ -68,7 +68,7 @@ export async function requestFromServer(
   }
 }
 
-/** Returns the sentence in the response's body, or the response's status if the body is empty. */
+/** Returns the sentence in the body of the response; if the body is empty, the status of the response. */
 export function serverResponseReason({ status, body }: PubsubMessageOf<"STATUS">): string {
   return new TextDecoder().decode(body ?? nothing) || status;
 }

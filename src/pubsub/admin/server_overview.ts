@@ -6,16 +6,16 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 
 export interface ServerOverview {
   readonly id: string;
-  /** Null if the server is offline. */
+  /** The address of the server; null if the server is offline. */
   readonly endpoint: string | null;
   /**
    * The ID of the database that the server shares with other servers. Null if the server stores its topics in its own
    * folder.
    */
   readonly store: string | null;
-  /** Whether the server's topics can be served, by this server or by another server of the same database. */
+  /** True if the server's topics can be served, by this server or by another server of the same database. */
   readonly isAvailable: boolean;
-  /** Whether the server is being emptied, so that it gets no new topics. */
+  /** True if the server is being drained. It then gets no new topics. */
   readonly isDraining: boolean;
   /** The server's topics, sorted by name. */
   readonly topics: readonly ListedTopic[];

@@ -1,4 +1,4 @@
-/** Decides after each try of a request whether the client tries again. Pure; requester.ts executes the decision. */
+/** Decides after each try of a request whether the client tries again. Pure; requester.ts carries out the decision. */
 import { nothingDoneStatusCodes, type StatusCode } from "../wire/status_codes.ts";
 
 export type RequestAttemptResult =
@@ -9,9 +9,9 @@ export type RequestAttemptResult =
   | { readonly kind: "not sent" };
 
 export interface RequestAttemptState {
-  /** Whether the request changes something, so that a try without a response may have had an effect. */
+  /** True if the request changes something. A try without a response may then have had an effect. */
   readonly changesState: boolean;
-  /** Whether a server may have executed an earlier try. */
+  /** True if a server may have executed an earlier try. */
   readonly mayBeDone: boolean;
   /** Number of tries, including this one. */
   readonly attempts: number;
@@ -21,14 +21,13 @@ export interface RequestAttemptState {
 
 export type RequestAttemptDecision =
   | { readonly do: "accept" }
-  /** `elsewhere` means that the next try goes to another proxy. */
+  /** The client must try again. If `elsewhere` is true, the next try goes to another proxy. */
   | { readonly do: "retry"; readonly elsewhere: boolean; readonly mayBeDone: boolean }
-  /** `unknown` means that a server may have executed the request. */
+  /** The client must stop trying. `unknown` means that a server may have executed the request. */
   | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
 
 /**
- * The number of refusals in a row after which the client tries the next proxy, because that one may reach other
- * servers.
+ * The number of refusals in a row after which the client tries the next proxy. The next proxy may reach other servers.
  */
 const attemptsPerProxy = 3;
 
@@ -49,7 +48,7 @@ export function decideAfterRequestAttempt(
   return { do: "retry", elsewhere: !isThere || state.attempts % attemptsPerProxy === 0, mayBeDone };
 }
 
-/** Returns whether the status is temporary, or another server may respond differently. */
+/** Returns true if the status is temporary, or if another server may respond differently. */
 function isTemporaryStatus(status: StatusCode): boolean {
   return status === "NOT_OWNER" || status === "OVERLOADED" || status === "ERROR";
 }
@@ -61,18 +60,18 @@ export interface RequestAttemptTimes {
   readonly deadlineMs: number;
 }
 
-/** The most milliseconds of a try that are reserved for the response to travel to the client. */
+/** The most milliseconds of a try that are reserved for the way of the response to the client. */
 const responseMsReserved = 250;
 
 /**
- * Divides the time of a try: a part for the server to wait for a message, the rest for the response to arrive. The
- * client waits `withinMs` in total. `holdMs` is the wait that the client wants at the server; `attemptMs` is for
- * everything else.
+ * Divides the time of a try into two parts: time for the server to wait for a message, and time for the response to
+ * arrive. The client waits `withinMs` in total. `holdMs` is the time that the client wants the server to wait;
+ * `attemptMs` is for everything else.
  */
 export function divideRequestAttemptTime(
   { withinMs, attemptMs, holdMs }: { readonly withinMs: number; readonly attemptMs: number; readonly holdMs: number },
 ): RequestAttemptTimes {
-  // If little time is left, shorten the wait at the server, so that the response NO_MESSAGE still arrives.
+  // If little time is left, shortens the wait at the server, so that the response NO_MESSAGE still arrives.
   const waitMs = Math.max(0, Math.min(holdMs, Math.floor(withinMs - attemptMs)));
   // The proxy's last response must arrive in time, because it says whether the request was executed.
   return { waitMs, deadlineMs: Math.ceil(withinMs - Math.min(responseMsReserved, (withinMs - waitMs) / 4)) };

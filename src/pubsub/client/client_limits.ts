@@ -1,4 +1,4 @@
-/** Limits for names, messages and positions that a user gives. */
+/** Limits for names, messages and positions that a user writes. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
 import { encodeNameToken } from "../wire/name_token.ts";
@@ -6,7 +6,10 @@ import { seekPositionField } from "../wire/field_types.ts";
 
 export const messageBytesMax = bodyBytesMax;
 
-/** Throws USAGE for a name that no header can carry. `what` says what the name is for, for example "client ID". */
+/**
+ * Throws USAGE if the header of a message cannot contain the name. `what` says what the name is for, for example
+ * "client ID".
+ */
 export function checkPubsubName(what: string, name: string): void {
   if (typeof name !== "string") {
     throw new BatonError("USAGE", `The ${what} is not a string, but of type ${typeof name}`);
@@ -21,7 +24,7 @@ export function checkPubsubName(what: string, name: string): void {
   }
 }
 
-/** Reads a message ID, "start" or "end". Returns undefined for other words. */
+/** Parses a message ID, "start" or "end". Returns undefined for other words. */
 export function parseMessagePosition(word: string): number | "start" | "end" | undefined {
   return seekPositionField.read(word);
 }

@@ -1,7 +1,7 @@
 /**
  * The state of a client ID: its session number, its position in each topic, and the puts whose outcome is unknown. Each
- * ID has one SQLite file, which only one process can have open at a time. This module stores, and other modules decide.
- * Everything except `open` is synchronous.
+ * ID has one SQLite file, which only one process can have open at a time. This module only stores; other modules
+ * decide. All methods except `open` are synchronous.
  */
 import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
@@ -22,44 +22,51 @@ import { noMessageId, type SessionToken } from "../wire/field_types.ts";
 import { clientNumberStepMax, unrestrictedClientNumberMax } from "../wire/message_limits.ts";
 import { ByteReader, ByteWriter, joinBytes } from "../../base/wire/bytes.ts";
 
-/** The state keeps the positions of at most this many inputs per topic, and drops the least recently used ones. */
+/**
+ * The most inputs per topic whose positions the state keeps. The inputs that were not used for the longest time are
+ * dropped.
+ */
 const inputsMax = 100_000;
 
 export interface SubscriberPosition {
-  /** The ID of the last message that was acknowledged; -1 if this state knows none. */
+  /** The ID of the last message that was acknowledged; -1 if this state does not know it. */
   readonly cursor: number;
   /**
-   * The ID of the newest message whose delivery has begun. If `intent` is above `cursor`, that delivery has not ended.
+   * The ID of the newest message whose delivery has begun. If `intent` is above `cursor`, a delivery has begun and not
+   * ended.
    */
   readonly intent: number;
-  /** The folder into which the messages from `cursor` to `intent` were being written; null if they went elsewhere. */
+  /**
+   * The folder into which the messages from `cursor` to `intent` were being written; null if they were not written into
+   * a folder.
+   */
   readonly folder: string | null;
 }
 
-/** The puts of one request whose outcome is unknown, with everything needed to send the same request again. */
+/** The puts of one request whose outcome is unknown, with everything that is needed to send the same request again. */
 export interface UnresolvedPutRequest {
   readonly topic: string;
   readonly session: SessionToken;
-  /** The topic's registration number with which the request was sent. */
+  /** The topic's registration number that the request contained. */
   readonly registration: number;
-  /** The counter of the first message; the others follow without gaps. */
+  /** The counter of the first message; the counters of the next messages follow without gaps. */
   readonly counter: number;
   readonly msgId: string | null;
   readonly bodies: readonly Uint8Array[];
 }
 
-/** How many messages of an input were put into a topic. */
+/** How many messages of an input have been put into a topic. */
 export interface PutInputProgress {
   /** Identifies the input. */
   readonly name: string;
   readonly taken: number;
-  /** The digest of the messages that were taken, which detects a changed input. */
+  /** The digest of the messages that were taken from the input. It reveals a changed input. */
   readonly digest: string;
 }
 
 /**
- * Advice for a user whose state is damaged. Servers also know the positions, so only puts with an unknown outcome are
- * lost.
+ * Advice for a user whose state is damaged. The servers also know the positions, so only the puts with an unknown
+ * outcome are lost.
  */
 const damageAdvice =
   "; puts whose outcome is unknown are lost with it. Without this file, the first call exits with 84, and later " +
@@ -68,18 +75,21 @@ const damageAdvice =
 const reportWaitMs = 1000;
 
 /**
- * A response with an implausible session number raises the client's number to at most this, or by one step. Servers
- * accept several more steps above it.
+ * A limit for implausible session numbers. A response with such a number raises the client's number at most to this
+ * limit, or by one step. Servers accept several more steps above the limit.
  */
 const observedSessionMax = unrestrictedClientNumberMax - 4 * clientNumberStepMax;
-/** The highest plausible session number: a server may have accepted it from another program, step by step. */
+/**
+ * The highest plausible session number. A server may have accepted it from another program, which raised it step by
+ * step.
+ */
 const likelySessionMax = unrestrictedClientNumberMax + 64 * clientNumberStepMax;
 
 /**
- * Returns the session number from which a client continues. `own` is the number in its state; `said` is the number that
- * a response names as the client's last one. Whatever the response says, servers sooner or later accept the number
- * after the returned one. If wrong responses have raised the number too far, a later response lowers it again, but not
- * below `used`, the highest session number of stored puts.
+ * Returns the session number from which a client continues. `own` is the number in the client's state; `said` is the
+ * number that a response names as the client's last one. Whatever the response says, servers sooner or later accept the
+ * number after the returned one. If wrong responses have raised the number too far, a later response lowers it again,
+ * but not below `used`, the highest session number of stored puts.
  */
 export function clientSessionAfterResponse(own: number, said: number, used: number): number {
   if (said < own) return own <= observedSessionMax ? own : Math.max(said, used);
@@ -94,12 +104,12 @@ export class ClientState implements Disposable {
   #session: SessionToken | null = null;
   #nextIntentId: number;
   readonly #registrations = new Map<string, number>();
-  /** Whether transactions are flushed now, according to `PRAGMA synchronous`. */
+  /** True if transactions are flushed now, according to `PRAGMA synchronous`. */
   #isDurable = true;
 
   /**
-   * Opens the state of a client ID, and waits while another process uses it. Rejects with LOCK_BUSY after `waitMs`,
-   * CONFIG for a file of another ID or a newer format, CANNOT_CREATE, IO, or the signal's reason.
+   * Opens the state of a client ID. If another process uses the state, waits. Rejects with LOCK_BUSY after `waitMs`,
+   * with CONFIG for a file of another ID or a newer format, or with CANNOT_CREATE, IO, or the signal's reason.
    */
   static async open(folder: string, id: string, { waitMs, clock, signal, onWait = () => {} }: {
     readonly waitMs: number;
@@ -164,14 +174,17 @@ export class ClientState implements Disposable {
   }
 
   /**
-   * Returns this process's session. The session's number is one above the highest used number, and is durable on
-   * return.
+   * Returns this process's session. Its number is one higher than the highest used number, and is stored durably before
+   * this method returns.
    */
   currentSession(): SessionToken {
     return this.#session ??= this.nextSession();
   }
 
-  /** Returns a session with an unused number, which is durable on return. Throws BAD_DATA if no number is left. */
+  /**
+   * Returns a session with an unused number, which is stored durably before this method returns. Throws BAD_DATA if no
+   * number is left.
+   */
   nextSession(): SessionToken {
     const number = this.#sessionNumber + 1;
     if (!Number.isSafeInteger(number)) {
@@ -181,14 +194,14 @@ export class ClientState implements Disposable {
     return Object.freeze({ number, key: crypto.randomUUID() });
   }
 
-  /** Records a newer session number that a response has named, so that the next process uses a higher number. */
+  /** Records a newer session number that a response has named. The next process then uses a higher number. */
   observeSession(said: number): void {
     const own = this.#sessionNumber;
     const number = clientSessionAfterResponse(own, said, this.#highestIntentSession);
     if (number !== own) this.runTransaction(() => this.#setSession(number));
   }
 
-  /** The highest session number of stored puts that servers accept from any client. */
+  /** The highest session number of stored puts, among the numbers that servers accept from any client. */
   get #highestIntentSession(): number {
     const sql = "SELECT max(session) AS session FROM intents WHERE session <= ?";
     return Number(this.#file.get(sql, unrestrictedClientNumberMax)?.["session"] ?? 0);
@@ -224,7 +237,7 @@ export class ClientState implements Disposable {
   }
 
   /**
-   * Adds the intents of one request. Call this method, `settleIntents`, `setInput` and `forgetInput` inside
+   * Adds the intents of one request. This method, `settleIntents`, `setInput` and `forgetInput` must be called inside
    * `runTransaction`.
    */
   addIntents({ topic, session, registration, counter, msgId, bodies }: UnresolvedPutRequest): void {
@@ -243,7 +256,7 @@ export class ClientState implements Disposable {
     });
   }
 
-  /** Returns the topic's registration number that this state knows, or 0 if it knows none. */
+  /** Returns the topic's registration number, as this state knows it; 0 if it knows none. */
   knownRegistration(topic: string): number {
     const known = this.#registrations.get(topic);
     if (known !== undefined) return known;
@@ -259,7 +272,7 @@ export class ClientState implements Disposable {
     this.#registrations.set(topic, number);
   }
 
-  /** Deletes the intents of the requests with counters from `first` to `last`, because their outcome is known. */
+  /** Deletes the intents of the requests with counters from `first` to `last`: their outcome is now known. */
   settleIntents(
     { topic, session }: Pick<UnresolvedPutRequest, "topic" | "session">,
     { first, last }: { readonly first: number; readonly last: number },
@@ -317,7 +330,7 @@ export class ClientState implements Disposable {
     this.#file.run("DELETE FROM inputs WHERE topic = ? AND name = ?", topic, name);
   }
 
-  /** Deletes the least recently used inputs above the limit. */
+  /** Deletes inputs above the limit, starting with those that were not used for the longest time. */
   trimInputs(topic: string): void {
     const { count } = this.#file.get("SELECT count(*) AS count FROM inputs WHERE topic = ?", topic) ?? {};
     if (Number(count) <= inputsMax) return;
@@ -326,8 +339,8 @@ export class ClientState implements Disposable {
   }
 
   /**
-   * Runs `work` in one transaction. What `work` stores survives a kill, and with `durable` (the default) also a power
-   * failure. Throws IO.
+   * Runs `work` in one transaction. The stored changes survive a kill; if `durable` is true (the default), they also
+   * survive a power failure. Throws IO.
    */
   runTransaction(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
     try {
@@ -369,7 +382,8 @@ export class ClientState implements Disposable {
 }
 
 /**
- * Returns why a write failed, as the end of a sentence, because SQLite does not report it; empty if no reason is found.
+ * Returns the reason why a write failed, as the end of a sentence; empty if none is found. SQLite itself does not
+ * report the reason.
  */
 function writeFailureReason(path: string): string {
   try {
@@ -385,7 +399,7 @@ export function clientStateFilePath(folder: string, id: string): string {
   return join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
 }
 
-/** Describes the process that uses the state, as part of a sentence. */
+/** Describes the process that uses the state, for a message. */
 function describeUser(folder: string, id: string): string {
   const pid = findFileLockHolder(clientStateFilePath(folder, id));
   return `client ID ${JSON.stringify(id)}: ${pid === null ? "another process" : `process ${pid}`} is using it`;
@@ -446,7 +460,10 @@ interface JoinedBodies {
   readonly bytes: Uint8Array;
 }
 
-/** Joins messages, because one row per message would cost ten times as much. Does not copy a single message. */
+/**
+ * Joins messages into one value, because one row per message would take ten times as long. Does not copy a single
+ * message.
+ */
 function joinBodies(bodies: readonly Uint8Array[]): JoinedBodies {
   const [first] = bodies;
   if (first !== undefined && bodies.length === 1) return { lengths: null, bytes: first };

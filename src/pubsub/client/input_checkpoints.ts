@@ -1,21 +1,24 @@
 /**
- * Records how much of an input was put, in the same transaction as the intents of the puts. A later process can
- * therefore continue the input, and neither skips a message nor puts it twice.
+ * Records how much of an input has been put, in the same transaction as the intents of the puts. A later process can
+ * thus continue the input without skipping a message or putting it twice.
  */
 import type { ClientState, PutInputProgress } from "./client_state.ts";
 import { createHash } from "node:crypto";
 
 export interface PutInputCheckpoint {
-  /** The digest of all messages that earlier calls have taken; null for files, which have a digest each. */
+  /**
+   * The digest of all messages that earlier calls have taken. Null for inputs that are files, because each file has its
+   * own digest.
+   */
   readonly digest: string | null;
   /**
-   * Records that this call has taken `taken` messages. `digest` covers these and all earlier ones. Call `record` inside
-   * `runTransaction`.
+   * Records that this call has taken `taken` messages. `digest` covers these and all earlier messages. Must be called
+   * inside `runTransaction`.
    */
   record(taken: number, digest: string): void;
 }
 
-/** The checkpoint of a file with a sequence of messages: how many messages were taken, and their digest. */
+/** The checkpoint of a file that contains a sequence of messages: how many messages were taken, and their digest. */
 export class PutSequenceCheckpoint implements PutInputCheckpoint {
   readonly #state: ClientState;
   readonly #topic: string;
@@ -36,7 +39,7 @@ export class PutSequenceCheckpoint implements PutInputCheckpoint {
   }
 }
 
-/** The checkpoint of files that are one message each. It records each file that was put. */
+/** The checkpoint of files that contain one message each. It records each file that was put. */
 export class PutFilesCheckpoint implements PutInputCheckpoint {
   readonly digest = null;
   readonly #state: ClientState;
@@ -57,7 +60,7 @@ export class PutFilesCheckpoint implements PutInputCheckpoint {
 
   record(taken: number): void {
     for (const input of this.#inputs.slice(this.#recorded, taken)) this.#state.setInput(this.#topic, input);
-    // A file that was recorded and then refused was not put, so delete its record.
+    // Deletes the record of a file that was refused after it was recorded, because that file was not put.
     for (const { name } of this.#inputs.slice(taken, this.#recorded)) this.#state.forgetInput(this.#topic, name);
     this.#recorded = taken;
   }

@@ -6,8 +6,8 @@
  *   6 store the cursor
  *
  * After a kill between steps 3 and 6, the intent is above the cursor. Recovery then renames every .part file that is
- * left; a message without a .part file was delivered already. A .part file that a kill in step 1 left may be half a
- * message. Therefore such files are removed before step 3.
+ * left; a message without a .part file was delivered already. After a kill in step 1, a .part file may contain half a
+ * message, so such files are removed before step 3.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -16,7 +16,7 @@ import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { flushParentFolders, flushPath, writeFlushedFile } from "../../base/storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
 
-/** The name of the file that says which client and topic own the folder. */
+/** The name of the file that tells which client and topic own the folder. */
 const ownerFileName = ".baton-pubsub";
 
 export interface MessageFolderEntry {
@@ -35,7 +35,8 @@ export class MessageFolder {
   readonly path: string;
   readonly #options: MessageFolderOptions;
   /**
-   * IDs of the .part files that an earlier process left, ascending. The client may have skipped these messages since.
+   * The IDs of the .part files that an earlier process left, in ascending order. The client may have skipped these
+   * messages since then.
    */
   #leftParts: readonly number[];
 
@@ -49,8 +50,8 @@ export class MessageFolder {
 
   /**
    * Delivers the messages in the order of their IDs. If a write fails, delivers the messages that were written, and
-   * throws IO; the others come again. So the disk needs no room for all messages if another program removes the files
-   * meanwhile.
+   * throws IO; the others are delivered again later. The disk thus needs no space for all messages if another program
+   * removes the files.
    */
   deliver(messages: readonly MessageFolderEntry[]): void {
     const { written, failure } = this.#write(messages);
@@ -101,7 +102,7 @@ export class MessageFolder {
   }
 
   /**
-   * Removes .part files up to the ID `last` that this delivery did not write. Keeps those above `last`, because a
+   * Removes .part files up to the ID `last` that this delivery did not write. Keeps files with higher IDs, because a
    * process that took over the client with another state may be renaming them now.
    */
   #removeLeftParts(messages: readonly MessageFolderEntry[], last: number): void {
@@ -124,8 +125,8 @@ export class MessageFolder {
 }
 
 /**
- * Completes an interrupted delivery in the folder where it began. Throws IO if the folder is missing, because then it
- * is unknown what was delivered.
+ * Completes an interrupted delivery in the folder where it began. Throws IO if the folder is missing, because it is
+ * then unknown which messages were delivered.
  */
 export function recoverMessageFolder({ state, topic, onStep = () => {} }: MessageFolderOptions): void {
   const { cursor, intent, folder } = state.subscriberPosition(topic);
@@ -149,7 +150,7 @@ export function recoverMessageFolder({ state, topic, onStep = () => {} }: Messag
   state.setPosition(topic, { cursor: intent, intent, folder: null });
 }
 
-/** Returns the IDs from `cursor` + 1 to `intent` whose files were written but not renamed, ascending. */
+/** Returns the IDs, from `cursor` + 1 to `intent`, whose files were written and not renamed, in ascending order. */
 function findParts(folder: string, cursor: number, intent: number): number[] {
   return readdirSync(folder)
     .map((name) => Number(/^(\d{1,16})\.part$/.exec(name)?.[1] ?? -1))
@@ -157,7 +158,10 @@ function findParts(folder: string, cursor: number, intent: number): number[] {
     .sort((a, b) => a - b);
 }
 
-/** Creates the folder and returns its real path, which stays valid if a symbolic link changes. Throws CANNOT_CREATE. */
+/**
+ * Creates the folder and returns its real path, which stays valid even if a symbolic link changes. Throws
+ * CANNOT_CREATE.
+ */
 export function makeMessageFolder(path: string): string {
   try {
     refuseLinksOfOthers(path);
@@ -175,7 +179,7 @@ function claimFolder(path: string, client: string, topic: string): void {
   const wanted = `${JSON.stringify({ client, topic })}\n`;
   const bytes = new TextEncoder().encode(wanted);
   try {
-    // Flush the folder before the owner file exists, so that a process that finds the file need not flush the folder.
+    // Flushes the folder before the owner file exists: a process that finds the file then need not flush the folder.
     if (!existsSync(file)) flushParentFolders(path);
     writeFlushedFile(file, bytes, { flags: "wx" });
     flushPath(path);
@@ -203,7 +207,7 @@ function readOwnerFile(file: string): string {
   }
 }
 
-/** Writes a part file, and removes it if the disk is full. */
+/** Writes a part file. If the disk is full, removes the file. */
 function writePart(path: string, body: Uint8Array): void {
   try {
     rmSync(path, { force: true });
@@ -212,7 +216,7 @@ function writePart(path: string, body: Uint8Array): void {
     try {
       rmSync(path, { force: true });
     } catch {
-      // the first error is reported
+      // Reports the first error.
     }
     throw thrown;
   }

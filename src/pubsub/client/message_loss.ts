@@ -1,7 +1,10 @@
-/** Reads the header `loss`, which reports lost messages, and makes the sentence that tells the user. */
+/** Reads the header `loss`, which reports lost messages, and makes the sentence about the loss for the user. */
 import { countWithNoun } from "../../base/support/text.ts";
 
-/** Whether messages that a server had confirmed with OK are certainly lost, or possibly. */
+/**
+ * Tells whether messages that a server had confirmed with OK are certainly lost ("certain") or may be lost
+ * ("possible").
+ */
 export type MessageLossCertainty = "certain" | "possible";
 
 /** Reads the header `loss`. Returns null if the response has none. */
@@ -11,7 +14,7 @@ export function parseMessageLoss(header: string | undefined): MessageLossCertain
 }
 
 /**
- * Returns the sentence about lost messages. `missed` is how many messages this client has not received, or 0 if
+ * Returns the sentence about lost messages. `missed` is the number of messages that this client has not received; 0 if
  * unknown.
  */
 export function messageLossSentence(topic: string, loss: MessageLossCertainty, missed = 0): string {

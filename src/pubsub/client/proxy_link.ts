@@ -1,4 +1,4 @@
-/** A client's connection to one proxy. Matches responses to requests, and sends nothing while it is not connected. */
+/** A client's connection to one proxy. Matches responses to requests. While it is not connected, it sends nothing. */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZmtpError, ZmtpErrorReason } from "../../protocols/zeromq/zmtp/zmtp_error.ts";
@@ -8,12 +8,12 @@ import { OneTimeEvent } from "../../base/support/event.ts";
 const nothing = new Uint8Array(0);
 
 /**
- * A hint for a connection that ended without a reason. With a wrong key, the proxy cannot decrypt the handshake, and
- * CURVE has no error response for that.
+ * A hint for a connection that ended without a reason. If a client has a wrong key, the proxy cannot decrypt the
+ * handshake, and CURVE has no error response for that.
  */
 const wrongKeyHint = "; so does a proxy whose key is not the --service-key that was given";
 
-/** Handshake errors that a missing key or permission causes, so that another try is useless. */
+/** Handshake errors whose cause is a missing key or permission. After such an error, another try is useless. */
 const refusals: readonly (ZmtpErrorReason | undefined)[] = ["MECHANISM", "AUTHENTICATION", "REFUSED_BY_PEER"];
 
 export type ProxyLinkState = "connecting" | "connected" | "lost";
@@ -57,7 +57,7 @@ export class ProxyLink {
     return this.#state;
   }
 
-  /** Whether the proxy refuses this client because of its keys, or because it has none. */
+  /** True if the proxy refuses this client because of the client's keys, or because it has none. */
   get isRefused(): boolean {
     return this.#isRefused;
   }
@@ -72,8 +72,8 @@ export class ProxyLink {
   }
 
   /**
-   * Sends a request. Returns a function that removes the callback `answered`, or null if the link is not connected or
-   * has no room. `answered` gets the response's frames after the envelope, or null if the connection was lost.
+   * Sends a request. `answered` gets the response's frames after the envelope, or null if the connection was lost.
+   * Returns a function that removes `answered`; returns null if the link is not connected or has no room.
    */
   send(frames: readonly Uint8Array[], answered: (answer: Uint8Array[] | null) => void): (() => void) | null {
     if (this.#state !== "connected") return null;
@@ -85,7 +85,7 @@ export class ProxyLink {
     return () => this.#forget(number);
   }
 
-  /** Closes the link as soon as no request is in flight. Send no further requests on this link. */
+  /** Closes the link as soon as no request is in flight. The caller must send no more requests over this link. */
   retire(): void {
     this.#isRetired = true;
     if (this.#pendingRequests.size === 0) this.#markLost("another proxy is used");

@@ -1,7 +1,7 @@
 /**
  * Puts messages into one topic, each exactly once. The publisher stores an intent before it sends a request, and
  * deletes the intent when it knows the outcome. Several requests can be in flight. Servers store them in order, because
- * each request names the counter that has to be stored before it.
+ * each request names the counter that must be stored before it.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { anyAbortSignal, rejectOnAbort, throwIfAborted } from "../../base/support/abort.ts";
@@ -22,31 +22,34 @@ const windowBytes = 16 << 20;
 export interface PublisherPutOptions {
   readonly msgId?: string | null;
   /**
-   * Returns the `msgId` of the message with this counter. A chunk of the input with such a message has no other
-   * message.
+   * Returns the `msgId` of the message with this counter. If a message has a `msgId`, its chunk of the input contains
+   * no other message.
    */
   readonly msgIdOf?: (counter: number) => string | null;
   readonly input?: PutInputCheckpoint | null;
   /** Ends the call immediately; the outcome of requests in flight is then unknown. */
   readonly signal?: AbortSignal | undefined;
-  /** Ends the reading of the input; requests that were already sent are still awaited. */
+  /** Ends the reading of the input. Requests that were already sent are still awaited. */
   readonly until?: AbortSignal | undefined;
-  /** Whether the input cannot be read again, so that messages that were read are put even after `until`. */
+  /**
+   * True if the input cannot be read again. Messages that were read from it are then put even after `until` has
+   * aborted.
+   */
   readonly isStream?: boolean;
-  /** Called with the number of stored messages, their bytes, and the counter of the first one. */
+  /** Called when messages were stored, with their number, their bytes, and the counter of the first one. */
   readonly onStored?: (messages: number, bytes: number, first: number) => void;
-  /** Returns the clock time until which a request is tried. `first` is the counter of its first message. */
+  /** Returns the time on the clock until which a request is tried. `first` is the counter of its first message. */
   readonly endMsOf?: (first: number, count: number) => number;
 }
 
 interface InFlightBatch {
   readonly first: number;
-  /** The digest of the input before this batch. */
+  /** The digest of all input before this batch. */
   readonly digest: string;
   readonly count: number;
   readonly bytes: number;
   readonly abort: AbortController;
-  /** Returns whether the request was sent, so that a server may have executed it. */
+  /** Returns true if the request was sent. A server may then have executed it. */
   readonly wasSent: () => boolean;
   readonly ended: Promise<void>;
 }
@@ -54,12 +57,12 @@ interface InFlightBatch {
 /** A request that was definitely not executed. */
 interface RefusedPut {
   readonly counter: number;
-  /** The digest of the input before this message. */
+  /** The digest of all input before this message. */
   readonly digest: string;
   readonly error: unknown;
-  /** Whether the network may still deliver a copy of the request, which a server may then store. */
+  /** True if the network may still deliver a copy of the request. A server may then store the copy. */
   readonly mayStillBeStored: boolean;
-  /** Whether a server had no room for the message. The server may have room when a copy of the request arrives. */
+  /** True if a server had no room for the message. If a copy of the request arrives later, the server may have room. */
   readonly wasFull: boolean;
 }
 
@@ -78,17 +81,17 @@ export class Publisher {
   readonly #inFlight = new Set<InFlightBatch>();
   #messages = 0;
   #bytes = 0;
-  /** Ranges of counters with a known outcome, whose intents are still stored. */
+  /** Ranges of counters whose outcome is known, and whose intents are still stored. */
   #settledCounters: { readonly first: number; readonly last: number }[] = [];
   #refusedPut: RefusedPut | null = null;
-  /** Batches whose outcome is unknown, with the error; the error is null if the wait was aborted. */
+  /** Batches whose outcome is unknown, each with its error. The error is null if the wait was aborted. */
   #unknownOutcomes: { readonly flight: InFlightBatch; readonly error: BatonError | null }[] = [];
   #thrown: { readonly error: unknown } | null = null;
   #waitsForInput = false;
   #hasReadAll = false;
   #withoutSubscribers = 0;
   #loss: MessageLossCertainty | null = null;
-  /** Aborts when nothing more may be sent. */
+  /** Aborts when no further request may be sent. */
   readonly #stop = new AbortController();
 
   constructor(client: PubsubClientSession, topic: string) {
@@ -97,19 +100,22 @@ export class Publisher {
   }
 
   /**
-   * Tells the topic that all puts are resolved, so that it can forget this publisher before others. Call this after
-   * `putAll`.
+   * Tells the topic that the outcomes of all puts are known. The topic can then forget this publisher before other
+   * publishers. Called after `putAll`.
    */
   async reportResolved(): Promise<void> {
     await this.#client.reportResolved(this.#topic, this.#counter);
   }
 
-  /** Whether a fail-over of the topic's database has lost, or may have lost, messages that were answered with OK. */
+  /**
+   * Tells whether a fail-over of the topic's database has lost messages that were answered with OK, certainly or
+   * possibly; null if not.
+   */
   get loss(): MessageLossCertainty | null {
     return this.#loss;
   }
 
-  /** How many messages the topic accepted but did not store, because no client was subscribed. */
+  /** The number of messages that the topic accepted but did not store, because no client was subscribed. */
   get withoutSubscribers(): number {
     return this.#withoutSubscribers;
   }
@@ -120,8 +126,8 @@ export class Publisher {
 
   /**
    * Puts all messages in order, and resolves with their number when all are stored. Rejects with OUTCOME_UNKNOWN (the
-   * intents stay for `resume`), the error of a refused message, or the signal's reason. Call `putAll` once for each
-   * publisher.
+   * intents stay for `resume`), the error of a refused message, or the signal's reason. May be called only once for
+   * each publisher.
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PublisherPutOptions = {}): Promise<number> {
     const { signal, until, isStream = false, input: checkpoint = null, endMsOf } = options;
@@ -145,7 +151,7 @@ export class Publisher {
       if (!this.#hasEnded && !signal?.aborted && !until?.aborted) inputError = thrown ?? new Error("the input failed");
     }
     this.#waitsForInput = false;
-    // Abort batches that were not sent, because their messages are still in the input.
+    // Aborts batches that were not sent. Their messages are still in the input.
     if (until?.aborted && !isStream) {
       for (const flight of this.#inFlight) if (!flight.wasSent()) flight.abort.abort(until.reason);
     }
@@ -155,7 +161,7 @@ export class Publisher {
       [],
       checkpoint && { checkpoint, ...this.#refusedPut ?? { counter: this.#counter, digest: this.#digest } },
     );
-    // An unknown outcome takes precedence: the user has to resume, which also puts the messages that were refused
+    // Reports an unknown outcome first: the user has to resume, and this also puts the messages that were refused
     // later.
     const doubt = this.#unknownOutcomes.find(({ error }) => error !== null)?.error;
     const error = this.#thrown?.error ?? doubt ?? this.#refusedPut?.error ?? inputError;
@@ -164,7 +170,7 @@ export class Publisher {
     return this.#counter - 1;
   }
 
-  /** Sends all puts with an unknown outcome again, and resolves with the number of messages. */
+  /** Sends all puts with an unknown outcome again, and resolves with the number of their messages. */
   async resume(
     { signal, until, endMs, onStored = () => {} }: Pick<PublisherPutOptions, "signal" | "until" | "onStored"> & {
       readonly endMs?: number;
@@ -190,13 +196,13 @@ export class Publisher {
     return count;
   }
 
-  /** Notes what the response to a put of `count` messages says in addition to its IDs. */
+  /** Records what the response to a put of `count` messages says in addition to its IDs. */
   #noteOk(headers: PubsubHeaders | undefined, count: number): void {
     this.#loss = parseMessageLoss(headers?.loss) ?? this.#loss;
     if (headers?.subscribers === 0) this.#withoutSubscribers += count;
   }
 
-  /** Records known outcomes while nothing is in flight, so that fewer puts have to be resumed after a kill. */
+  /** Records known outcomes while nothing is in flight. After a kill, fewer puts then have to be resumed. */
   #settleIdle(): void {
     if (!this.#waitsForInput || this.#inFlight.size > 0) return;
     try {
@@ -226,7 +232,7 @@ export class Publisher {
   }
 
   /**
-   * Sends messages as far as the window (the limit of messages in flight) allows. Stores the intents of requests that
+   * Sends as many messages as the window (the limit of messages in flight) allows. Stores the intents of requests that
    * are sent together in one transaction.
    */
   async #sendAll(items: readonly Uint8Array[], options: PublisherPutOptions, ends: AbortSignal): Promise<void> {
@@ -253,7 +259,7 @@ export class Publisher {
     }
   }
 
-  /** Waits for room in the window. Returns false if nothing more may be sent. */
+  /** Waits for room in the window. Returns false if no further request may be sent. */
   async #waitForRoom(count: number, ends: AbortSignal): Promise<boolean> {
     while (!this.#hasEnded && !ends.aborted && this.#isFull(count, 0)) {
       await Promise.race([...this.#inFlight].map(({ ended }) => ended));
@@ -265,7 +271,7 @@ export class Publisher {
     return this.#messages + messages > windowMessages || this.#bytes + bytes >= windowBytes;
   }
 
-  /** Stores the intents in one transaction, and sends the requests. If the transaction fails, sends none. */
+  /** Stores the intents in one transaction, and then sends the requests. If the transaction fails, sends no request. */
   #send(batches: readonly (readonly Uint8Array[])[], options: PublisherPutOptions): void {
     const { msgId = null, msgIdOf, input = null } = options;
     const session = this.#client.token;
@@ -288,13 +294,14 @@ export class Publisher {
     for (const { intents, before } of requests) this.#request(intents, before, options);
   }
 
-  /** Sends one request. `digest` is the digest of the input before this request. */
+  /** Sends one request. `digest` is the digest of all input before the messages of this request. */
   #request(
     { counter: first, msgId, bodies }: UnresolvedPutRequest,
     digest: string,
     options: PublisherPutOptions,
   ): void {
-    // All outcomes below `firstUnacked` are also recorded on disk, so the server may forget them.
+    // The outcome of every message below `firstUnacked` is also recorded on disk, so the server may forget these
+    // messages.
     const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
     const bytes = totalByteLength(bodies);
     const abort = new AbortController();
@@ -344,7 +351,7 @@ export class Publisher {
     this.#inFlight.delete(flight);
     this.#messages -= flight.count;
     this.#bytes -= flight.bytes;
-    // A batch after a refused message can never be stored, because it names that message as its predecessor.
+    // A batch after a refused message can never be stored, because it requires that this message was stored before it.
     const isBehind = this.#refusedPut !== null && flight.first > this.#refusedPut.counter;
     if (outcome === null) {
       if (isBehind) this.#settle(flight);
@@ -367,7 +374,7 @@ export class Publisher {
     else this.#settleIdle();
   }
 
-  /** Records that this batch, and everything after it, was definitely not stored. */
+  /** Records that this batch, and everything after it, was certainly not stored. */
   #recordFailure(flight: InFlightBatch, error: unknown, { mayComeAgain = false, wasFull = false } = {}): void {
     const { first, digest } = flight;
     this.#settle(flight);
@@ -381,15 +388,16 @@ export class Publisher {
   /**
    * Ends the session before a refusal is recorded and reported. Otherwise a server could store a copy of the refused
    * request that the network delivers later. In three cases the outcome stays unknown until `resume`: the message was
-   * stored meanwhile, the wait was aborted, or a server had no room for the message and no server confirms the end. If
-   * the end is not confirmed after another refusal, the first request of the next session ends this session.
+   * stored in the meantime; the wait was aborted; or a server had no room for the message, and no server confirms the
+   * end. If the end is not confirmed after a refusal for another reason, the first request of the next session ends
+   * this session.
    */
   async #endSession({ counter, error, wasFull }: RefusedPut, signal: AbortSignal | undefined): Promise<void> {
     let end: { readonly isStored: boolean } | null = null;
     try {
       end = await this.#client.endSession(this.#topic, counter, { signal });
     } catch {
-      // The error of the refusal is reported in any case.
+      // The error of the refusal is reported whether or not this request succeeds.
     }
     if (end?.isStored === false) return;
     const isAborted = signal?.aborted === true;
@@ -399,7 +407,7 @@ export class Publisher {
     if (isAborted && end === null) return;
     const sentence = end === null
       ? `${errorMessage(error)}; no server confirmed that it will not store a copy of the request later`
-      : `message ${counter} was refused, and stored all the same when the network delivered it again`;
+      : `message ${counter} was refused, but was stored when the network delivered it again`;
     this.#thrown ??= { error: new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${sentence}`) };
   }
 
@@ -439,18 +447,18 @@ function unknownOutcomeError(what: string, outcome: PubsubRequestOutcome): Baton
   });
 }
 
-/** Returns whether the topic forgot this client during its puts; it is then unknown what was stored before. */
+/** Returns true if the topic forgot this client during its puts. It is then unknown what was stored before. */
 function isForgotten(outcome: PubsubRequestOutcome): boolean {
   return outcome.response?.status === "UNREGISTERED";
 }
 
-/** Returns whether another try cannot reveal more about the outcome. */
+/** Returns true if another try cannot reveal more about the outcome. */
 function isSettled(outcome: PubsubRequestOutcome): boolean {
   return outcome.kind === "response" &&
     ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST", "UNREGISTERED"].includes(outcome.response.status);
 }
 
-/** Maximum messages and bytes of one request; a single message may be longer. */
+/** The most messages and bytes of one request. A request with a single message may be longer. */
 const batchMessages = 64;
 const batchBytes = 1 << 20;
 
@@ -478,7 +486,7 @@ function* splitIntoBatches(items: readonly Uint8Array[]): Generator<Uint8Array[]
   if (batch.length > 0) yield batch;
 }
 
-/** Joins intents that fit into one request: they have the same session, consecutive counters and no message ID. */
+/** Joins intents that fit into one request: they must have the same session, consecutive counters and no message ID. */
 function joinIntents(intents: readonly UnresolvedPutRequest[]): UnresolvedPutRequest[] {
   const runs: UnresolvedPutRequest[] = [];
   for (const next of intents) {

@@ -1,6 +1,6 @@
 /**
- * A session of a client ID. Adds the session to the client's requests, and records in the client's state what responses
- * say.
+ * A session of a client ID. Adds the session to the client's requests, and records the facts in the responses in the
+ * client's state.
  */
 import { BatonError } from "../../base/errors.ts";
 import type { PubsubHeaders, PubsubMessage, PubsubMessageName, PubsubMessageOf } from "../wire/pubsub_messages.ts";
@@ -15,7 +15,7 @@ import {
 } from "./requester.ts";
 import { decodeTopicList } from "../wire/topic_list.ts";
 
-/** A message to which `request` still adds the sender and the session. */
+/** A message without the sender and the session, which `request` adds. */
 type UnsentMessage<N extends PubsubMessageName> = N extends PubsubMessageName ? Omit<PubsubMessageOf<N>, "sender">
   : never;
 type SubscriberOperation = "SUBSCRIBE" | "UNSUBSCRIBE" | "SEEK";
@@ -23,12 +23,13 @@ type SubscriberOperation = "SUBSCRIBE" | "UNSUBSCRIBE" | "SEEK";
 const endMsMax = 2000;
 /** The most milliseconds to spend on reporting that all puts are resolved. */
 const resolvedMsMax = 200;
-/** How often to try to register; a try fails if the topic has forgotten other clients meanwhile. */
+/** How many times to try to register. A try fails if the topic has forgotten other clients in the meantime. */
 const registrationsMax = 5;
 
 export interface ClientSessionRequestOptions extends PubsubRequestOptions {
   /**
-   * The registration number to send, if it is not the known one: a repeated request keeps the number of its first try.
+   * The registration number to send. By default the known number; a repeated request must have the number of its first
+   * try.
    */
   readonly registration?: number | undefined;
 }
@@ -36,7 +37,7 @@ export interface ClientSessionRequestOptions extends PubsubRequestOptions {
 interface ClientPosition {
   readonly info: PubsubHeaders;
   readonly isSubscribed: boolean;
-  /** The last message that was acknowledged; -1 for none, or if the client is not subscribed. */
+  /** The ID of the last message that was acknowledged; -1 if there is none or the client is not subscribed. */
   readonly cursor: number;
   /** The number of waiting messages; 0 for a client that is not subscribed. */
   readonly pending: number;
@@ -50,7 +51,10 @@ export class PubsubClientSession {
   readonly #kind: "shared" | "own";
   #token: SessionToken | null = null;
 
-  /** `shared` uses the one session of the process; `own` starts a new session, for a process that needs several. */
+  /**
+   * If `kind` is "shared", uses the one session of the process. If it is "own", starts a new session, for a process
+   * that needs several sessions.
+   */
   constructor(state: ClientState, requester: PubsubRequester, kind: "shared" | "own" = "shared") {
     this.state = state;
     this.#requester = requester;
@@ -72,7 +76,7 @@ export class PubsubClientSession {
   }
 
   /**
-   * Sends a request in this session. Records a newer session that the response names, so that the next process uses a
+   * Sends a request in this session. If the response names a newer session, records it: the next process then uses a
    * higher number.
    */
   async request(
@@ -91,9 +95,9 @@ export class PubsubClientSession {
   }
 
   /**
-   * Registers the client at a topic before its first put, once per process. Topics forget publishers. Therefore a topic
-   * accepts puts of an unknown client only if it has forgotten no client since that client registered. Registration is
-   * a put without messages, which may be repeated. If this rejects, nothing was put.
+   * Registers the client at a topic before its first put, once per process. A topic may forget publishers. It therefore
+   * accepts puts of a client that it does not know only if it has forgotten no client since that client registered.
+   * Registering is a put without messages, which may be repeated. If this method rejects, nothing was put.
    */
   async register(topic: string, options: PubsubRequestOptions = {}): Promise<void> {
     if (this.#registeredTopics.has(topic)) return;
@@ -123,8 +127,8 @@ export class PubsubClientSession {
   }
 
   /**
-   * Reports that the outcomes of all puts below `counter` are known. If the topic has to forget publishers, this
-   * publisher is among the first. Waits only briefly; the report may be lost.
+   * Reports that the outcomes of all puts below `counter` are known. If the topic has to forget publishers, it then
+   * forgets this publisher first. Waits only briefly; the report may be lost.
    */
   async reportResolved(topic: string, counter: number): Promise<void> {
     const headers = { session: this.token, firstUnacked: counter, ...this.#registrationHeader(topic) };
@@ -137,9 +141,9 @@ export class PubsubClientSession {
   }
 
   /**
-   * Ends this session at a topic by a put without messages in a newer session. Servers then refuse, with FENCED,
-   * requests of this session that the network still delivers. Returns whether the message `counter` is stored, or null
-   * if no server confirmed the end.
+   * Ends this session at a topic by a put without messages in a newer session. If the network later delivers a request
+   * of this session, servers then refuse it with FENCED. Returns whether the message `counter` is stored; null if no
+   * server confirmed the end.
    */
   async endSession(
     topic: string,
@@ -155,7 +159,7 @@ export class PubsubClientSession {
     const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     const { kind, response } = await this.#requester.request(end, { signal, withinMs: endMsMax });
     if (kind !== "response") return null;
-    // The topic has forgotten the client. Its registration number has grown, so it refuses all earlier requests.
+    // The topic has forgotten the client. Its registration number has increased, so it refuses all earlier requests.
     if (response.status === "UNREGISTERED") return { isStored: false };
     return response.status === "OK" ? { isStored: response.headers?.ids !== undefined } : null;
   }
@@ -165,7 +169,7 @@ export class PubsubClientSession {
     await this.#requestOperation(`subscribe to topic "${topic}"`, { name: "SUBSCRIBE", topic }, options);
     const { cursor, intent } = this.state.subscriberPosition(topic);
     if (cursor < 0 && intent < 0) return;
-    // A position beyond the end is from before the topic was given up and started again at the first ID.
+    // A position beyond the end is from an earlier topic, which was given up and started again at the first ID.
     const { end = 0 } = await this.info(topic, options);
     if (cursor > end || intent > end) this.state.forgetPosition(topic);
   }
@@ -178,7 +182,7 @@ export class PubsubClientSession {
 
   async seek(topic: string, to: number | "start" | "end", options?: PubsubRequestOptions): Promise<void> {
     await this.#requestOperation(`seek in topic "${topic}"`, { name: "SEEK", topic, to }, options);
-    this.state.forgetPosition(topic); // now the server's position counts
+    this.state.forgetPosition(topic); // from now on, the server's position counts
   }
 
   async info(topic: string, options?: PubsubRequestOptions): Promise<PubsubHeaders> {
@@ -188,9 +192,9 @@ export class PubsubClientSession {
   }
 
   /**
-   * Returns this client's position in a topic: the later one of the server's and the stored position, because the
-   * server learns of the last acknowledgements only with the next get. Rejects with NOT_SUBSCRIBED if the topic does
-   * not exist, or with the error of the request.
+   * Returns this client's position in a topic: the later one of the server's position and the stored position. They
+   * differ because the server learns of the last acknowledgements only with the next get. Rejects with NOT_SUBSCRIBED
+   * if the topic does not exist, or with the error of the request.
    */
   async position(topic: string, options?: PubsubRequestOptions): Promise<ClientPosition> {
     const info = await this.info(topic, options);

@@ -1,6 +1,6 @@
 /**
  * Sends a client's requests to the proxies, one proxy after the other, until each request has an outcome: a response,
- * definitely not done, or unknown. Owns the connections.
+ * certainly not executed, or unknown. Owns the connections.
  */
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
@@ -21,7 +21,7 @@ export type ClientResponseMessage = PubsubMessageOf<"STATUS">;
 export type PubsubRequestOutcome =
   | { readonly kind: "response"; readonly response: ClientResponseMessage }
   /**
-   * The request was definitely not executed. `response` is the last response. `isRefused` means that all proxies refuse
+   * The request was certainly not executed. `response` is the last response. `isRefused` is true if all proxies refuse
    * this client.
    */
   | {
@@ -33,14 +33,14 @@ export type PubsubRequestOutcome =
   | { readonly kind: "unknown"; readonly why: string; readonly response: ClientResponseMessage | null };
 
 export interface PubsubRequesterOptions {
-  /** Returns the proxies' endpoints in the order in which to try them. Called again when none of them responds. */
+  /** Returns the proxies' endpoints in the order in which to try them. Called again if none of them responds. */
   readonly findProxies: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly clock: Clock;
   /** How long to try a request in total, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * How long to wait for the response of one try, in milliseconds. Without `retriesMax`, the wait doubles after
-   * silence.
+   * How long to wait for the response of one try, in milliseconds. If `retriesMax` is undefined, the time doubles each
+   * time no response arrives.
    */
   readonly attemptMs: number;
   readonly retriesMax?: number;
@@ -48,7 +48,7 @@ export interface PubsubRequesterOptions {
   /** Where `findProxies` looks, as part of a sentence: `in the coordination service at …`. */
   readonly lookupPlace?: () => string;
   /**
-   * Called with the reason when a request has made no progress for `stallMs` (3 s by default). Not called again before
+   * Called with the reason when a request has made no progress for `stallMs` (3 s by default). Called again only after
    * a response has arrived.
    */
   readonly onStall?: (why: string) => void;
@@ -60,11 +60,11 @@ export interface PubsubRequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long the server may wait for a message before it responds, in milliseconds. */
   readonly holdMs?: number;
-  /** A shorter limit in place of `timeoutMs`, in milliseconds. At most a fifth of `timeoutMs` is used. */
+  /** A shorter limit in place of `timeoutMs`, in milliseconds. The result is at least a fifth of `timeoutMs`. */
   readonly withinMs?: number;
-  /** The clock time at which to stop trying the request, in place of `timeoutMs`; `holdMs` is added to `endMs`. */
+  /** The time on the clock at which to stop trying the request, in place of `timeoutMs`. `holdMs` is added to it. */
   readonly endMs?: number | undefined;
-  /** Called when the first try has been sent; before that, no server can have executed the request. */
+  /** Called when the first try has been sent. Before that, no server can have executed the request. */
   readonly onSent?: (() => void) | undefined;
 }
 
@@ -75,13 +75,16 @@ interface RequestProgress extends StallWatchedRequest {
 
 /** How long to wait for a connection before the next proxy is tried, in milliseconds. */
 const connectMsMax = 2000;
-/** How long to wait for the only proxy before looking proxies up again: as long as a handshake may take. */
+/**
+ * How long to wait for the only proxy before proxies are looked up again, in milliseconds: the time that a handshake
+ * may take.
+ */
 const onlyConnectMsMax = 10_000;
-/** Another try needs at least this many milliseconds. A shorter try would only turn "not done" into "unknown". */
+/** The shortest time for another try, in milliseconds. A shorter try would only turn "not executed" into "unknown". */
 const attemptMsMin = 100;
 /**
- * The milliseconds until a stall is reported: more than `connectMsMax`, so that one unreachable proxy among several is
- * not reported.
+ * The time without progress after which a stall is reported, in milliseconds. It is longer than `connectMsMax`, so that
+ * one unreachable proxy among several is not reported.
  */
 const stallMsDefault = 3000;
 const noProblemYet = "no proxy was found";
@@ -96,11 +99,11 @@ export class PubsubRequester implements AsyncDisposable {
   #proxyIndex = 0;
   #link: ProxyLink | null = null;
   #openedMs = 0;
-  /** All connections, including earlier ones on which requests still wait for responses. */
+  /** All connections, including earlier connections on which requests still wait for responses. */
   readonly #links = new Set<ProxyLink>();
   #pendingSearch: Promise<void> | null = null;
   #lastProblem = noProblemYet;
-  /** Endpoints of proxies that have refused this client since a proxy last accepted it. */
+  /** The endpoints of proxies that have refused this client, since the last time that a proxy accepted it. */
   readonly #refusals = new Set<string>();
   readonly #stallMonitor: RequestStallMonitor<RequestProgress> | null;
 
@@ -143,10 +146,10 @@ export class PubsubRequester implements AsyncDisposable {
       throwIfAborted(signal);
       const link = await this.#connectedLink({ withinMs: Math.min(attemptMs + holdMs, connectMsMax), endMs }, signal);
       const isRefused = this.#proxies.length > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
-      // All proxies refuse this client, so another try would be refused as well.
+      // All proxies refuse this client, so another try would also be refused.
       if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastProblem, response, isRefused };
       let end: RequestAttemptResult = { kind: "not sent" };
-      // Finding a proxy may have taken all the time. Do not send the request then, because its outcome would be
+      // Finding a proxy may have taken all the time. The request is then not sent, because its outcome would be
       // unknown.
       const withinMs = Math.min(endMs - clock.now(), attemptMs + holdMs);
       if (link !== null && withinMs < attemptMsLeast) {
@@ -161,8 +164,8 @@ export class PubsubRequester implements AsyncDisposable {
           ? { kind: "no response" }
           : attemptResultOf(got);
         if (got !== null && got !== "no response") response = got;
-        // If the try took nearly all of its time, give the next try more, because a long message on a slow network
-        // needs it.
+        // If the try took nearly all of its time, gives the next try more time: a long message on a slow network needs
+        // it.
         const neededMore = clock.now() - sentMs >= times.deadlineMs * 0.9;
         if (neededMore && retriesMax === Infinity) attemptMs *= 2;
       }
@@ -194,8 +197,8 @@ export class PubsubRequester implements AsyncDisposable {
   }
 
   /**
-   * Sends the message with the times of this try, and records the progress for the stall monitor. Returns what
-   * `#attempt` returns.
+   * Sends the message with the times of this try, and records the progress for the stall monitor. Returns the result of
+   * `#attempt`.
    */
   async #watchedAttempt(
     link: ProxyLink,
@@ -229,7 +232,7 @@ export class PubsubRequester implements AsyncDisposable {
     await Promise.all([...this.#links].map((link) => link.close()));
   }
 
-  /** Returns the response, "no response" if the request was sent, or null if it was not sent. */
+  /** Makes one try. Returns the response; "no response" if the request was sent; null if it was not sent. */
   #attempt(
     link: ProxyLink,
     frames: readonly Uint8Array[],
@@ -265,7 +268,7 @@ export class PubsubRequester implements AsyncDisposable {
     });
   }
 
-  /** Returns the current connection, or null if it is not established in time. */
+  /** Returns the current connection; null if it is not established in time. */
   async #connectedLink(
     { withinMs, endMs }: { readonly withinMs: number; readonly endMs: number },
     signal: AbortSignal | undefined,
@@ -301,7 +304,7 @@ export class PubsubRequester implements AsyncDisposable {
     await rejectOnAbort(link.whenSettled(), deadline.signal).catch(() => throwIfAborted(signal));
   }
 
-  /** Looks up the proxies. Only records a temporary failure; rejects with other errors. */
+  /** Looks up the proxies. Records a temporary failure; rejects with other errors. */
   async #findProxies(withinMs: number, signal: AbortSignal | undefined): Promise<void> {
     const late = () =>
       new BatonError(
@@ -326,13 +329,13 @@ export class PubsubRequester implements AsyncDisposable {
     }
   }
 
-  /** Switches to the next proxy. After the last one, proxies are looked up again. */
+  /** Switches to the next proxy. After the last proxy, proxies are looked up again. */
   #useNextProxy(end: RequestAttemptResult): void {
     if (this.#link === null) return;
     if (this.#link.state === "lost") {
       this.#lastProblem = `no connection to ${this.#link.endpoint}: ${this.#link.lostReason}`;
     }
-    // If there is no other proxy, keep a connection that works or may still be established.
+    // If there is no other proxy, keeps a connection that works or may still be established.
     const isYoung = this.#options.clock.now() - this.#openedMs < onlyConnectMsMax;
     const isKept = end.kind === "response" || (this.#link.state === "connecting" && isYoung);
     if (isKept && this.#proxies.length === 1) return;
@@ -346,7 +349,7 @@ export class PubsubRequester implements AsyncDisposable {
     if (this.#pendingSearch !== null) {
       return `the proxies are being looked up${this.#lookupSuffix}, without a response yet`;
     }
-    // The first try to connect has no earlier problem to report.
+    // If this is the first try to connect, there is no earlier problem to report.
     const isFirstTry = this.#link?.state === "connecting" && this.#lastProblem === noProblemYet;
     if (lastResult !== null || this.#link === null || !isFirstTry) return lastResult ?? this.#lastProblem;
     return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.lostReason}`;
@@ -393,8 +396,8 @@ const codes = {
 } as const satisfies Record<StatusCode, ErrorCode>;
 
 /**
- * Thrown if the requested data is damaged on the server's disk. `isWholeTopic` means that the whole topic is damaged
- * and has to be restored or deleted.
+ * Thrown if the requested data is damaged on the server's disk. `isWholeTopic` is true if the whole topic is damaged,
+ * and must be restored or deleted.
  */
 export class TopicDamagedError extends BatonError {
   readonly isWholeTopic: boolean;
@@ -405,7 +408,7 @@ export class TopicDamagedError extends BatonError {
   }
 }
 
-/** Converts an outcome into an error. `what` names the request, to follow "Cannot" in a sentence. */
+/** Converts an outcome into an error. `what` names the request; the message is "Cannot", followed by `what`. */
 export function requestOutcomeError(what: string, outcome: PubsubRequestOutcome): BatonError {
   if (outcome.kind === "unknown") {
     return new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${what}: ${outcome.why}`);
@@ -424,13 +427,14 @@ export function requestOutcomeError(what: string, outcome: PubsubRequestOutcome)
 
 export interface StallWatchedRequest {
   /**
-   * The clock time since which the request has made no progress; in the future while the server may hold the request.
+   * The time on the clock since which the request has made no progress. It is in the future while the server may hold
+   * the request.
    */
   sinceMs: number;
 }
 
 /**
- * Reports a request that makes no progress: once, and again only after a response has arrived. Uses one timer for all
+ * Reports a request that makes no progress, and then again only after a response has arrived. Uses one timer for all
  * requests, because thousands of requests start and end within the timer's period.
  */
 export class RequestStallMonitor<Request extends StallWatchedRequest> implements Disposable {
@@ -459,7 +463,7 @@ export class RequestStallMonitor<Request extends StallWatchedRequest> implements
     this.#requests.delete(request);
   }
 
-  /** Reports the oldest request immediately, because the user has to do something. */
+  /** Reports the oldest request immediately. Used if the user has to act. */
   reportNow(): void {
     const [oldest] = this.#requests;
     if (this.#isReported || oldest === undefined) return;
@@ -467,7 +471,7 @@ export class RequestStallMonitor<Request extends StallWatchedRequest> implements
     this.#report(oldest);
   }
 
-  /** Allows another report. Call it when a response has arrived. */
+  /** Allows another report. Called when a response has arrived. */
   noteProgress(): void {
     this.#isReported = false;
   }

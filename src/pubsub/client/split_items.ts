@@ -1,8 +1,11 @@
-/** Splits a stream of bytes into messages at a separator. The last message needs no separator. Reads no files. */
+/**
+ * Splits a stream of bytes into messages at a separator. After the last message, no separator is needed. Reads no
+ * files.
+ */
 import { BatonError } from "../../base/errors.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
 
-/** Yields the messages that each chunk completes. Throws BAD_DATA for a message over the limit. */
+/** Yields the messages that are complete with each chunk. Throws BAD_DATA for a message over the limit. */
 export async function* splitInputIntoMessages(
   chunks: AsyncIterable<Uint8Array>,
   separator: number,

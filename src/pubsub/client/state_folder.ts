@@ -3,9 +3,8 @@ import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
 
 /**
- * Returns the topic's folder in `base`, the folder for client states. Each topic has its own states, so that one client
- * ID can be used in several topics at the same time. This works because servers compare sessions in each topic
- * separately.
+ * Returns the topic's folder in `base`, the folder for client states. Each topic has separate states, so that one
+ * client ID can be used in several topics at the same time. Servers also compare sessions separately for each topic.
  */
 export function topicClientStatesFolder(base: string, topic: string): string {
   return join(resolve(base), createHash("sha256").update(topic).digest("hex").slice(0, 32));

@@ -1,4 +1,4 @@
-/** Fetches messages of one topic from the client's position on. Acknowledging messages moves the position. */
+/** Fetches messages of one topic from the client's position on. Acknowledging messages advances the position. */
 import { BatonError } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { type MessageIdRange, noMessageId } from "../wire/field_types.ts";
@@ -7,7 +7,7 @@ import { type MessageLossCertainty, parseMessageLoss } from "./message_loss.ts";
 import { requireOkResponse } from "./pubsub_client_session.ts";
 import { recoverMessageFolder } from "./message_folder.ts";
 
-/** The most bytes of a response, except that a longer first message is sent nevertheless. */
+/** The most bytes of a response. If the first message is longer, it is sent alone. */
 const responseBytesMax = 1 << 20;
 /** How long one request waits at the server, in milliseconds. A longer wait uses several requests. */
 const holdMsMax = 20_000;
@@ -15,16 +15,16 @@ const holdMsMax = 20_000;
 export interface ReceivedMessage {
   readonly id: number;
   readonly body: Uint8Array;
-  /** Whether the message may have been delivered before, by a process that ended before it acknowledged it. */
+  /** True if the message may have been delivered before, by a process that ended before it acknowledged the message. */
   readonly redelivered: boolean;
   readonly msgId: string | null;
 }
 
 export interface MessageFetchResult {
   readonly messages: readonly ReceivedMessage[];
-  /** How many messages before these are missing: removed by retention, damaged, or lost in a fail-over. */
+  /** The number of messages that are missing before these: removed by retention, damaged, or lost in a fail-over. */
   readonly missed: number;
-  /** Whether a fail-over has lost, or may have lost, messages before these. */
+  /** Tells whether a fail-over has lost messages before these, certainly or possibly; null if not. */
   readonly loss: MessageLossCertainty | null;
 }
 
@@ -32,14 +32,14 @@ export class Subscriber {
   readonly topic: string;
   readonly #client: PubsubClientSession;
 
-  /** Completes a delivery that an earlier process left unfinished in a folder. Throws IO. */
+  /** The constructor completes a delivery that an earlier process left unfinished in a folder. Throws IO. */
   constructor(client: PubsubClientSession, topic: string) {
     this.topic = topic;
     this.#client = client;
     recoverMessageFolder({ state: client.state, topic });
   }
 
-  /** Returns the next messages, or none if none arrives within `waitMs`. If it rejects, nothing is lost. */
+  /** Returns the next messages; an empty list if none arrives within `waitMs`. If it rejects, no message is lost. */
   async fetch({ max, waitMs = 0, peek = false, signal }: {
     readonly max: number;
     readonly waitMs?: number;
@@ -63,8 +63,8 @@ export class Subscriber {
   }
 
   /**
-   * Acknowledges messages up to this one, so that they never come again. Without `durable`, a power failure can undo
-   * this.
+   * Acknowledges messages up to this one, so that they are never delivered again. If `durable` is false, a power
+   * failure can undo this.
    */
   acknowledge(id: number, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
@@ -74,7 +74,7 @@ export class Subscriber {
 
   /**
    * Rejects with BAD_DATA if the stored position is beyond the end of the topic: an earlier response was wrong, or the
-   * topic has lost messages. Forgets that position, so that the next call continues at the server's position.
+   * topic has lost messages. Discards that position, so that the next call continues at the server's position.
    */
   async #requireExistingPosition(cursor: number, signal: AbortSignal | undefined): Promise<void> {
     const { end } = await this.#client.info(this.topic, { signal });

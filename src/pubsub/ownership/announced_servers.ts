@@ -1,6 +1,6 @@
 /**
- * A current list of the announced servers, or of the announced proxies. Watches the list of nodes and every node in it,
- * and reads all nodes again after every change. The nodes are few and change rarely.
+ * A list of the announced servers or proxies that is kept up to date. Watches the list of nodes and every node in it,
+ * and reads all nodes again after every change. The nodes are few and rarely change.
  */
 import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
@@ -17,14 +17,14 @@ export class AnnouncedServers implements Disposable {
   readonly #changes = new ListenerSet();
   /** The announcements by the id of the process, as last read. */
   servers: ReadonlyMap<string, ProcessAnnouncement> = new Map();
-  /** Identifies the tree of nodes. A tree that was created again after a loss of data has another id. */
+  /** An ID of the tree of nodes. If the tree was created again after a loss of data, it has another ID. */
   treeId = "";
   #reading: Promise<void> | null = null;
   #isStale = false;
   #isClosed = false;
 
   /**
-   * Reads the children of the node `path`, and resolves after the first read. The list is kept current until the
+   * Reads the children of the node `path`, and resolves after the first read. The list stays up to date until the
    * session ends.
    */
   static async read(zk: ZooKeeper, path: string, clock: Clock): Promise<AnnouncedServers> {

@@ -1,4 +1,4 @@
-/** Announces running servers and proxies. Every running process has an ephemeral node with its endpoint. */
+/** Announces running servers and proxies: every running process has an ephemeral node with its endpoint. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { sleep } from "../../base/support/deadline.ts";
@@ -12,25 +12,25 @@ export interface ProcessAnnouncement {
   readonly id: string;
   readonly endpoint: string;
   /**
-   * Identifies a resource that only one process can use at a time. For a server, this is its store at its location, so
-   * that a copied store differs. For a proxy, it is the proxy's address.
+   * Identifies a resource that only one process can use at a time. For a server, it is its store at its location, so
+   * that a copied store has another ID. For a proxy, it is the proxy's address.
    */
   readonly storeId: string;
-  /** True while the server is being emptied, so that it gets no topics. Default: false. */
+  /** True while the server is being drained. It then gets no topics. False by default. */
   readonly isDraining?: boolean;
-  /** The id of the store that this server shares with other servers. Omitted if only this server uses its store. */
+  /** The ID of the store that this server shares with other servers; undefined if only this server uses its store. */
   readonly store?: string;
 }
 
-/** How long to wait until the old node of this id disappears, as a number of session timeouts. */
+/** How long to wait until the old node of this ID disappears, as a number of session timeouts. */
 const sessionsWaited = 1.5;
 const checkEveryMs = 500;
 
 /**
- * Announces a process. Creates the node of the process, and resolves when the node belongs to this session. Waits if
- * the id is in use. Deletes a node that an earlier process of the same store has left, because now only this process
- * uses the store. Rejects with CONFIG if another store keeps using the id, or with the signal's reason. Calls
- * `onProblem` once with the reason for the wait and its limit.
+ * Announces a process. Creates the node of the process, and resolves when the node belongs to this session. If the ID
+ * is in use, waits. Deletes a node that an earlier process of the same store has left, because now only this process
+ * uses the store. Rejects with CONFIG if a process with another store keeps using the ID, or with the signal's reason.
+ * Calls `onProblem` once, with the reason for the wait and its limit.
  */
 export async function announceProcess(
   zk: ZooKeeper,
@@ -56,7 +56,8 @@ export async function announceProcess(
       await attemptNodeWrite(() => zk.delete(path, existing.stat.version));
       continue;
     }
-    // There is no limit for an operator's command (forget, restore), because its node disappears in the end.
+    // If an operator's command (forget, restore) holds the name, there is no limit, because that command's node will
+    // disappear.
     if (!isReported) onProblem?.(waitingForName(announcement.id, other, waitMsMax));
     isReported = true;
     if (other !== null && waitedMs > waitMsMax) {
@@ -90,7 +91,10 @@ export function formatAnnouncement(
   return encodeJson({ layout: 1, id, endpoint, storeId, ...draining, store });
 }
 
-/** Returns null for data in another format, for example while an operator's command holds the server's name. */
+/**
+ * Parses an announcement. Returns null for data in another format, for example while an operator's command holds the
+ * server's name.
+ */
 export function parseAnnouncement(data: Uint8Array): ProcessAnnouncement | null {
   const { layout, id, endpoint, storeId, draining, store } = parseJsonFields(data);
   if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
@@ -118,7 +122,7 @@ export async function readAnnouncements(zk: ZooKeeper, parent: string): Promise<
   return found.filter((announcement) => announcement !== null);
 }
 
-/** Creates the node. Returns false if a node exists, or may exist because the response was lost. */
+/** Creates the node. Returns false if a node exists; also if a node may exist because the response was lost. */
 async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
   const outcome = await attemptNodeWrite(() => createNodeWithParents(zk, path, data, { mode: "ephemeral" }));
   if (outcome === "unknown") await settleEarlierWrites(zk, path);
@@ -145,7 +149,7 @@ export async function setServerDraining(
       await zk.setData(node, formatAnnouncement({ ...announcement, isDraining }), found.stat.version);
       return true;
     } catch (thrown) {
-      // The announcement has changed or the server has stopped.
+      // The announcement has changed, or the server has stopped.
       if (!isServerRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
     }
   }

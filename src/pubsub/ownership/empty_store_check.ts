@@ -1,7 +1,7 @@
 /**
  * Protects against an empty data directory, which is usually a mistyped path or an unmounted disk. A server that owns
- * topics must not start with an empty store, because messages in this store would be lost when the right folder is
- * back. A restore from an empty store would give up all topics.
+ * topics must not start with an empty store: when the right folder is back, messages in the empty store would be lost.
+ * A restore from an empty store would give up all topics.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -22,10 +22,10 @@ export async function checkStoreIsNotEmpty(
   },
 ): Promise<void> {
   if (!await store.isEmpty()) return;
-  // One request is enough if the server owns no topics, because its topics are counted under `owners/<id>`.
+  // If the server owns no topics, one request is enough, because its topics are counted under `owners/<id>`.
   if (((await nullIfNoNode(zk.getChildren(path.ownedTopics(id))))?.children ?? []).length === 0) return;
   let missing = 0;
-  // New topics do not count. They have no data, because no request for them was ever answered with OK.
+  // New topics do not count: they have no data, because no request for them was ever answered with OK.
   for await (const { node } of readTopicList(zk, path)) if (node.owner === id && node.state !== "new") missing++;
   if (missing === 0) return;
   const belong = countWithNoun(missing, "topic belongs", "topics belong");

@@ -1,6 +1,6 @@
 /**
- * Gives up the topics of a server that has lost its data for good, so that the topics start again, empty. Needs an
- * operator who accepts the loss. Holds the server's name meanwhile, so that the server cannot start. If the server
+ * Gives up the topics of a server that has permanently lost its data. The topics start again, empty. An operator must
+ * accept the loss. This code holds the server's name while it works, so that the server cannot start. If the server
  * starts later, it sets its data aside, because the data does not match the topics' nodes.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -21,13 +21,14 @@ import { type ProcessAnnouncement, readAnnouncement, readAnnouncements } from ".
 import { encodeJson } from "../../base/support/json_fields.ts";
 
 export interface ForgetServerResult {
-  /** Topics whose messages, cursors and windows are lost. */
+  /** The topics whose messages, cursors and windows are lost. */
   readonly lost: readonly string[];
   /**
-   * Topics that were moving to this server. The previous owner still has all data of these topics, and owns them again.
+   * The topics that were moving to this server. The previous owner still has all data of these topics, and owns them
+   * again.
    */
   readonly returned: readonly string[];
-  /** Topics of a shared store. Another server of this store owns them now, and nothing is lost. */
+  /** The topics of a shared store. Another server of this store owns them now, and nothing is lost. */
   readonly takenOver: readonly string[];
 }
 
@@ -53,7 +54,7 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
 }
 
 /**
- * Gives a topic of a shared store to the server that would take the topic over anyway. Returns false if there is no
+ * Gives a topic of a shared store to the server that would take over the topic anyway. Returns false if there is no
  * such server or no need.
  */
 async function giveToSuccessor(
@@ -79,10 +80,10 @@ export async function giveUpTopic(
   const { topic } = listed;
   let read: VersionedTopicNode | null = listed;
   for (;;) {
-    // A new topic has no data, and a proxy assigns it to another server.
+    // A new topic has no data, and a proxy will assign it to another server.
     if (read === null || read.node.owner !== id || read.node.state === "new") return "kept";
     const back: TopicNode | null = topicNodeAfterReturn(read.node);
-    // Other servers of the shared store take such a topic over.
+    // Other servers of the shared store take over such a topic.
     if (read.node.store !== undefined && back === null) return "kept";
     const next: TopicNode | null = back ?? topicNodeAfterForget(read.node, newGuid());
     if (next === null) {

@@ -1,7 +1,7 @@
 /**
- * One topic on one server during one session. Reads the topic's node and executes the decisions of `decideTopic`, step
- * by step, until nothing is left to do. `topic_state.ts` has the states and a picture of their transitions. The server
- * announces itself before it first reads the node.
+ * One topic on one server during one session. Reads the topic's node and carries out the decisions of `decideTopic`,
+ * step by step, until nothing is left to do. `topic_state.ts` has the states and a diagram of their transitions. The
+ * server announces itself before it first reads the node.
  */
 import { CleanupScope, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, outageBackoff, retryWithBackoff, serverBackoff } from "../../base/support/backoff.ts";
@@ -38,29 +38,29 @@ import { type TopicTransferReply, transferPiecesUntilAbort } from "./transfer_ch
 
 /**
  * - settled: nothing is left to do now
- * - goes on: the node or the store has changed, so decide again
- * - caught up: decide again; the next read of the node shows all earlier changes
+ * - goes on: the node or the store has changed, so a new decision is needed
+ * - caught up: a new decision is needed; the next read of the node shows all earlier changes
  */
 type Progress = "settled" | "goes on" | "caught up";
 
 export class OwnedTopic {
   state: TopicState = firstTopicState;
-  /** The topic's node as last read or written. Null if no node exists, and undefined if the node must be read. */
+  /** The topic's node as last read or written. Null if no node exists; undefined if the node must be read. */
   knownNode: VersionedTopicNode | null | undefined = undefined;
   readonly topic: string;
   readonly #context: OwnershipContext;
   #lastQueued: Promise<unknown> = Promise.resolve();
   #queueLength = 0;
   /**
-   * The queued call of `settle`, which has not begun. With `readsNode`, the call first reads the node unless the topic
-   * is served.
+   * The call of `settle` that is queued and has not begun. If `readsNode` is true, the call first reads the node,
+   * unless the topic is served.
    */
   #queuedSettle: { readonly done: Promise<void>; readsNode: boolean } | null = null;
-  /** How many attempts in a row have changed nothing. The pauses grow with this number. */
+  /** The number of attempts in a row that have changed nothing. The pauses increase with this number. */
   #attempts = 0;
   #cancelRecheck: () => void = () => {};
   #whyKept = "";
-  /** The last epoch in which this session has counted the topic for its server; 0 if there is none. */
+  /** The last epoch in which this session has counted the topic for its server; 0 if it has not. */
   #countedEpoch = 0;
 
   constructor(topic: string, context: OwnershipContext) {
@@ -73,12 +73,15 @@ export class OwnedTopic {
     return this.state.kind === "served" ? this.state.permit : null;
   }
 
-  /** Executes all pending actions. Calls that arrive while a call is queued share the queued call. */
+  /** Carries out all pending actions. Calls that arrive while a call is queued share the queued call. */
   settle(): Promise<void> {
     return this.#queueSettle().done;
   }
 
-  /** Reads the node again, then settles. Skips the read for a served topic, which no other server can have changed. */
+  /**
+   * Reads the node again, then settles. Does not read the node of a served topic, because no other server can have
+   * changed it.
+   */
   refresh(): Promise<void> {
     const queued = this.#queueSettle();
     queued.readsNode = true;
@@ -97,9 +100,9 @@ export class OwnedTopic {
   }
 
   /**
-   * Hands the topic to server `to`. Sends messages while the topic is still served, then seals the topic and sends the
-   * rest. Moves nothing if `epoch` is given and is not the current epoch, or if `to` is this server. A failure before
-   * the seal changes nothing.
+   * Hands off the topic to server `to`. Sends messages while the topic is still served, then seals the topic and sends
+   * the rest. Moves nothing if `epoch` is given and is not the current epoch, or if `to` is this server. A failure
+   * before the seal changes nothing.
    */
   handOff(to: string, epoch: number | null): Promise<TopicHandoffResult> {
     return this.#enqueue(async () => {
@@ -122,8 +125,8 @@ export class OwnedTopic {
   /**
    * Deletes the topic for an operator. Stops admitting requests, completes the admitted requests, and writes a new
    * incarnation into the node. No server has data of the new incarnation, so the next put starts with an empty topic.
-   * No message ID is used again. Calls `whyNot` when no request is admitted any longer, and keeps the topic if `whyNot`
-   * returns a reason. If `whyNot` is null, also gives up damaged and missing data.
+   * No message ID is used again. When no request is admitted any longer, calls `whyNot`; if that returns a reason,
+   * keeps the topic. If `whyNot` is null, also gives up damaged and missing data.
    */
   delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<TopicDeleteResult> {
     return this.#enqueue(async () => {
@@ -205,8 +208,8 @@ export class OwnedTopic {
   }
 
   /**
-   * Hands off a served topic. Returns the receiver's reply, or null if no reply came. Afterwards `permit` is null if
-   * the copy was sealed.
+   * Hands off a served topic. Returns the receiver's reply; null if no reply came. If the copy was sealed, `permit` is
+   * null afterwards.
    */
   async #handOffServed(to: string, { incarnation, epoch }: TopicPermit): Promise<TopicTransferReply | null> {
     const { store } = this.#context;
@@ -262,8 +265,8 @@ export class OwnedTopic {
   }
 
   /**
-   * Executes actions until nothing is left to do. With `mustCatchUp`, reads the node after a sync, because the receiver
-   * has confirmed that it has the topic.
+   * Carries out actions until nothing is left to do. If `mustCatchUp` is true, reads the node after a sync, because the
+   * receiver has confirmed that it has the topic.
    */
   async #settle({ mustCatchUp = false } = {}): Promise<void> {
     const { clock, signal } = this.#context;
@@ -290,7 +293,7 @@ export class OwnedTopic {
     }
   }
 
-  /** Decides and executes one action. `hasCaughtUp` is true if the node was or will be read after a sync. */
+  /** Decides on one action and carries it out. `hasCaughtUp` is true if the node was or will be read after a sync. */
   async #executeNextAction(hasCaughtUp: boolean): Promise<Progress> {
     const { nodes, store, id, lease, clock, handoffMs } = this.#context;
     if (this.knownNode === undefined) this.knownNode = await nodes.read(this.topic);
@@ -312,7 +315,7 @@ export class OwnedTopic {
         // The previous owner does not remove its count, because it is gone or does not use this database.
         const isOfDatabase = action.why === "take over" || (action.why === "take" && node?.store !== undefined);
         if (isOfDatabase && progress === "goes on") {
-          void nodes.uncountForOwner(this.topic, node?.owner ?? "").catch(() => {}); // only used for assignments
+          void nodes.uncountForOwner(this.topic, node?.owner ?? "").catch(() => {}); // only assignments use the count
         }
         return progress;
       }
@@ -338,7 +341,7 @@ export class OwnedTopic {
   }
 
   /**
-   * Runs `work` on the store. If a shared database does not respond or another server has opened the topic, returns
+   * Runs `work` on the store. If a shared database does not respond, or another server has opened the topic, returns
    * null and reads the node again soon.
    */
   async #ifDatabaseResponds<Result>(work: () => Promise<Result>): Promise<Result | null> {
@@ -385,14 +388,14 @@ export class OwnedTopic {
   }
 
   /**
-   * Counts the topic for this server once in each epoch, because another server may have owned the topic in between and
-   * removed the count.
+   * Counts the topic for this server once in each epoch: another server may have owned the topic in between and removed
+   * the count.
    */
   #countOnce(epoch: number): void {
     if (this.#countedEpoch === epoch) return;
     this.#countedEpoch = epoch;
     const { nodes, id } = this.#context;
-    void nodes.ensureCountedForOwner(this.topic, id).catch(() => {}); // only used for assignments
+    void nodes.ensureCountedForOwner(this.topic, id).catch(() => {}); // only assignments use the count
   }
 
   /** Writes the node if the node's version is known. */
@@ -403,7 +406,7 @@ export class OwnedTopic {
   }
 
   async #noteWrite(outcome: NodeWriteOutcome, node: TopicNode, version: number): Promise<Progress> {
-    // The outcome is unknown or another process was faster, so the node is read after all own writes.
+    // The outcome is unknown, or another process was faster. The node is therefore read after all own writes.
     if (outcome !== "written") return await this.#forgetNode("settle");
     this.knownNode = { node, version };
     return "goes on";
@@ -415,7 +418,7 @@ export class OwnedTopic {
     return "caught up";
   }
 
-  /** Tries once to hand a sealed copy to its receiver. After the deadline, takes the topic back. */
+  /** Tries once to hand off a sealed copy to its receiver. After the deadline, takes back the topic. */
   async #handOffSealed(
     { to, mayTakeBack }: TopicAction & { do: "hand off" },
     { copy, node }: TopicDecisionFacts,
@@ -447,9 +450,9 @@ export class OwnedTopic {
   }
 
   /**
-   * Tries once to send the topic. Returns null if no reply came. Seals an open copy when almost all messages are sent.
-   * The deadline starts at the seal; before the seal, a transfer may take as long as data flows. Rejects if the
-   * receiver cannot be looked up, or with the reason for the session's end.
+   * Tries once to send the topic. Returns the receiver's reply; null if no reply came. Seals an open copy when almost
+   * all messages are sent. The deadline starts at the seal; before the seal, a transfer may take as long as data flows.
+   * Rejects if the receiver cannot be looked up, or with the reason for the session's end.
    */
   async #transfer(to: string, copy: TopicCopy, deadlineMs: number | null): Promise<TopicTransferReply | null> {
     const { incarnation, baseOffset, epoch } = copy;
@@ -496,7 +499,7 @@ export class OwnedTopic {
 }
 
 /**
- * Executes an action that changes only the store: `create`, `activate`, `release`, `drop`, `discard` or `set aside`.
+ * Carries out an action that changes only the store: `create`, `activate`, `release`, `drop`, `discard` or `set aside`.
  * Does nothing for other actions.
  */
 async function changeStore(

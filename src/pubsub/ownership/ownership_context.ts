@@ -1,4 +1,4 @@
-/** The parts of a server that all its owned topics use: its id, its store and its connections. */
+/** The parts of a server that all its owned topics use: its ID, its store and its connections. */
 import type { Clock } from "../../base/support/clock.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { ProcessAnnouncement } from "./announcements.ts";
@@ -13,12 +13,12 @@ export interface OwnershipContext {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly lease: OwnershipLease;
-  /** The id of the store that this server shares with other servers; null if only this server uses its store. */
+  /** The ID of the store that this server shares with other servers; null if only this server uses its store. */
   readonly sharedStore: string | null;
   /** Returns the address of a server, or null if it is not running. */
   addressOf(id: string): Promise<(ServerAddress & Pick<ProcessAnnouncement, "store">) | null>;
   readonly nodes: TopicNodes;
-  /** How long a handoff may take, in milliseconds, until the owner takes the topic back. */
+  /** How long a handoff may take, in milliseconds. After that, the owner takes back the topic. */
   readonly handoffMs: number;
   onProblem(problem: unknown): void;
 }

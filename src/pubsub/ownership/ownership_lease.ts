@@ -5,9 +5,9 @@ import type { Clock } from "../../base/support/clock.ts";
 
 /**
  * Returns the monotonic time in milliseconds at which ownership ends. Ownership lasts for two thirds of the session
- * timeout after the server has sent a request that the leader certainly received (ADR 13). The last third gives
- * responses time to leave before an operator can have the server forgotten, and is longer than a lock's margin.
- * `leaseEndMs` is the end of the session's lease.
+ * timeout, counted from the last request that the leader certainly received (ADR 13). The last third gives responses
+ * time to leave before an operator can have the server forgotten; it is longer than a lock's margin. `leaseEndMs` is
+ * the end of the session's lease.
  */
 export function topicOwnershipEndMs(leaseEndMs: number, timeoutMs: number): number {
   const provenMs = leaseEndMs - timeoutMs + deriveSessionTiming(timeoutMs).marginMs;
@@ -24,7 +24,7 @@ export class OwnershipLease {
     this.#clock = clock;
   }
 
-  /** Ends the lease for good, even if the session continues. */
+  /** Ends the lease permanently, even if the session continues. */
   end(): void {
     this.#isOver = true;
   }
@@ -35,8 +35,8 @@ export class OwnershipLease {
   }
 
   /**
-   * Returns whether OK may be sent now. First reads /proc/uptime to detect a suspend, so call this method only once per
-   * batch.
+   * Returns true if OK may be sent now. Reads /proc/uptime first, to detect a suspend; the caller should therefore call
+   * this method only once per batch.
    */
   isConfirmed(): boolean {
     this.#clock.noticeSuspend();

@@ -33,15 +33,15 @@ export interface OwnershipSessionOptions {
   readonly endpoint: string;
   readonly path: PubsubPath;
   readonly store: OwnedStore;
-  /** The machine and directory of the store, so that a copy of the store is noticed. */
+  /** The machine and directory of the store. They reveal a copy of the store. */
   readonly storeLocation: string;
   /** True if several servers share the store. The rows of the store then say which server may write. */
   readonly isStoreShared?: boolean;
   readonly channel: TopicTransferChannel;
   readonly clock: Clock;
-  /** Returns whether to announce the server as draining. Called at the start of each session. */
+  /** Returns true if the server must be announced as draining. Called at the start of each session. */
   readonly isDraining?: () => boolean;
-  /** How long a handoff may take until the owner takes the topic back, in milliseconds. Default: 30,000. */
+  /** How long a handoff may take, in milliseconds, before the owner takes back the topic; by default 30,000. */
   readonly handoffMs?: number;
   /** Reports problems to the operator, for example missing data, data that was set aside, or an unreadable node. */
   readonly onProblem: (problem: unknown) => void;
@@ -49,7 +49,7 @@ export interface OwnershipSessionOptions {
 
 const parallelTopics = 32;
 /**
- * How many topics of other servers are cached, and for how long, so that a misdirected request does not cost a read.
+ * The most topics of other servers that are cached, and for how long. A misdirected request then does not need a read.
  */
 const notOwnedMax = 10_000;
 const notOwnedMs = 500;
@@ -86,7 +86,7 @@ export class OwnershipSession {
     const nodes = new TopicNodes(zk, options.path);
     const isShared = options.isStoreShared === true;
     const generation = new StoreGeneration(zk, options.path, options);
-    // Topics that were opened in an earlier session may belong to other servers now.
+    // Topics that were opened in an earlier session may belong to other servers by now.
     if (isShared) await options.store.releaseAll();
     await generation.checkNotOlder();
     await generation.checkOthers();
@@ -102,7 +102,7 @@ export class OwnershipSession {
       signal,
       onProblem,
     });
-    // The generation is raised only now, because an unannounced store must not make another copy look too old.
+    // Raises the generation only now: a store that is not announced must not make another copy look too old.
     await generation.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);
     void forEachInParallel(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
@@ -145,12 +145,12 @@ export class OwnershipSession {
     this.#topics.clear();
   }
 
-  /** Ends the session and awaits its work, because two sessions must not change the store at the same time. */
+  /** Ends the session and waits for its work, because two sessions must not change the store at the same time. */
   async endAndWait(reason: unknown): Promise<void> {
     this.end(reason);
     await this.#closed;
     if (this.#session.ended.aborted) return;
-    // The last generation is also recorded if the coordination service responds soon.
+    // Also records the last generation, if the coordination service responds soon.
     await resultInTimeOrNull(
       this.#options.clock,
       lastAdvanceMs,
@@ -158,20 +158,23 @@ export class OwnershipSession {
     );
   }
 
-  /** Returns the permit of a served topic without waiting. Almost every request takes this path. */
+  /**
+   * Returns the permit of a served topic, without waiting; null if the topic is not served. Almost every request uses
+   * this method.
+   */
   currentPermit(topic: string): TopicPermit | null {
     return this.lease.isHeld() ? this.#topics.get(topic)?.permit ?? null : null;
   }
 
   /**
    * Returns whether a topic can be served now. Reads the topic's node if nothing is known about the topic. `epoch` is
-   * the epoch that the requesting proxy has read, if the request contains it.
+   * the epoch that the requesting proxy has read, if the request contains one.
    */
   async availability(topic: string, epoch: number | null = null): Promise<TopicAvailability> {
     try {
       return await this.#readAvailability(topic, epoch);
     } catch (thrown) {
-      // The session has ended meanwhile, and nothing was done, so the request may be sent again.
+      // The session has ended, and nothing was done, so the request may be sent again.
       if (this.#ended.signal.aborted) return { kind: "away" };
       throw thrown;
     }
@@ -197,7 +200,7 @@ export class OwnershipSession {
     return availability;
   }
 
-  /** Returns the topic for a handoff, a transfer or a deletion, and drops its cached state. */
+  /** Returns the topic for a handoff, a transfer or a deletion, and removes its cached state. */
   topicToChange(name: string): OwnedTopic {
     this.#notOwned.delete(name);
     return this.#topicOf(name);
@@ -243,7 +246,7 @@ export class OwnershipSession {
     return this.#options.clock.now() - readAtMs < notOwnedMs;
   }
 
-  /** Drops a topic that is not stored here from memory, and caches its availability for a short time. */
+  /** Removes a topic that is not stored here from memory, and caches its availability for a short time. */
   async #cacheNotOwned(owned: OwnedTopic, availability: TopicAvailability): Promise<void> {
     const { copy, staged } = await this.#options.store.copiesOf(owned.topic);
     const { state, isBusy } = owned;
@@ -255,7 +258,7 @@ export class OwnershipSession {
     if (this.#notOwned.size > notOwnedMax && oldest !== undefined) this.#notOwned.delete(oldest);
   }
 
-  /** Reports a problem only once, because a client that repeats its request must not fill the log. */
+  /** Reports a problem only one time: a client that repeats its request must not fill the log. */
   #reportOnce(problem: unknown): void {
     const text = errorMessage(problem);
     if (this.#reported.has(text) || this.#reported.size >= reportedMax) return;
@@ -272,8 +275,8 @@ export class OwnershipSession {
   }
 
   /**
-   * Ends the session if this server's own node is deleted, because an operator may be about to forget the server. The
-   * next session starts from the beginning.
+   * Ends the session if this server's own node is deleted: an operator may be about to make the service forget the
+   * server. The next session starts from the beginning.
    */
   async #watchOwnNode(zk: ZooKeeper): Promise<void> {
     const path = this.#options.path.server(this.#options.id);
@@ -282,7 +285,7 @@ export class OwnershipSession {
       if (stat?.ephemeralOwner === zk.session.id || this.#ended.signal.aborted) return;
       this.end(new BatonError("NOT_HELD", `The node "${path}" of this server was deleted`));
     } catch {
-      // The watch is set again after a lost response. Another listener handles the end of the session.
+      // Sets the watch again after a lost response. Another listener handles the end of the session.
       if (!this.#ended.signal.aborted) this.#options.clock.startTimer(1000, () => void this.#watchOwnNode(zk));
     }
   }

@@ -8,7 +8,7 @@
  *   <root>/pubsub/stores/<store id>       the last recorded generation of a server's store
  *   <root>/pubsub/stores/<store id>/<id>  the same for a server of a shared store
  *
- * A list of children is one frame of at most 1 MB. Therefore 256 shards have room for 400,000 topics with short names,
+ * A list of children is one frame of at most 1 MB. 256 shards therefore have room for 400,000 topics with short names,
  * or for 60,000 topics with the longest names.
  */
 import { createHash } from "node:crypto";
@@ -16,7 +16,7 @@ import { BatonError } from "../../base/errors.ts";
 import { nameTokenBytesMax } from "../wire/message_limits.ts";
 import { defaultRootNode } from "../../coordination/nodes/node_paths.ts";
 
-/** A hash replaces longer node names. */
+/** The longest node name. If a name would be longer, its hash is used. */
 const nodeNameLengthMax = 200;
 
 const utf8 = new TextEncoder();
@@ -71,8 +71,8 @@ export class PubsubPath {
 
 /**
  * Encodes a name as one path component. Keeps letters, digits, `.`, `-` and `_`, and writes other bytes as %XX, so that
- * names stay distinct. A long name becomes `~` and its hash. No other encoded name starts with `~`. The node's data
- * contains the complete name. Throws BAD_DATA for an invalid name.
+ * different names stay different. A long name becomes `~` and its hash; no other encoded name starts with `~`. The
+ * node's data contains the complete name. Throws BAD_DATA for an invalid name.
  */
 export function encodeNodeName(name: string): string {
   const refuse = (why: string) =>

@@ -1,8 +1,8 @@
 /**
- * Lets a server continue with an older copy of its store if no newer copy exists. Data that was stored after this copy
- * is lost, so an operator must accept the loss. The restore raises epochs and message IDs, so that old requests and IDs
- * are never confused with new ones. An interrupted restore must be repeated, because the server does not start before a
- * restore is complete.
+ * Lets a server continue with an older copy of its store if no newer copy exists. The data that was stored after this
+ * copy is lost, so an operator must accept the loss. The restore raises epochs and message IDs, so that old requests
+ * and IDs are never taken for new ones. If a restore is interrupted, it must be repeated: the server does not start
+ * before a restore is complete.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkStoreIsNotEmpty } from "./empty_store_check.ts";
@@ -16,19 +16,19 @@ import { StoreGeneration } from "./store_generation.ts";
 export interface RestorableTopicStore
   extends Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration" | "isEmpty" | "copiesOf"> {
   /**
-   * Durably raises the offset after which new message IDs start. Subscribers that had all stored messages continue at
-   * the end.
+   * Durably raises the offset after which new message IDs start. Subscribers that had received all stored messages
+   * continue at the end.
    */
   raiseBaseOffset(topic: string, baseOffset: number): Promise<void>;
 }
 
 export interface RestoreServerResult {
   readonly restored: readonly string[];
-  /** Topics that are not in the copy and start again, empty. */
+  /** The topics that are not in the copy. They start again, empty. */
   readonly lost: readonly string[];
-  /** Topics that were moving to this server and belong to their previous owner again. */
+  /** The topics that were moving to this server. They belong to their previous owner again. */
   readonly returned: readonly string[];
-  /** Topics with an unknown current owner, which stay unavailable. */
+  /** The topics whose current owner is unknown. They stay unavailable. */
   readonly left: readonly string[];
 }
 
@@ -55,7 +55,7 @@ export async function restoreServer(
       if (what !== "kept") done[what].push(listed.topic);
       onTopic();
     }
-    // The generation is accepted last, so that the server can start only when all topics are restored.
+    // Accepts the generation last, so that the server can start only when all topics are restored.
     await new StoreGeneration(zk, path, { id, store }).accept();
     return done;
   });

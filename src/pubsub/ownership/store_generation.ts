@@ -4,8 +4,8 @@
  * start of each session and every second while messages are stored. The store's number is raised first, so it is lower
  * than the recorded number only if an older copy has replaced the store.
  *
- * A shared store has a generation for each of its servers. Each server checks all generations, because commits of a
- * server that has died may be missing, too.
+ * A shared store has a generation for each of its servers. Each server checks the generations of all servers, because
+ * commits of a server that has died may be missing, too.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -51,7 +51,7 @@ export class StoreGeneration {
     this.#store = store;
   }
 
-  /** Returns the newest recorded generation, or 0 if there is none. Throws CONFIG for a node in an unknown format. */
+  /** Returns the newest recorded generation; 0 if there is none. Throws CONFIG for a node in an unknown format. */
   async readRecorded(): Promise<number> {
     await settleEarlierWrites(this.#zk, this.#path);
     const found = await nullIfNoNode(this.#zk.getData(this.#path));
@@ -87,8 +87,8 @@ export class StoreGeneration {
   }
 
   /**
-   * Raises the stored and the recorded generation at the start of a session. Rejects as `checkNotOlder` does. Requires
-   * an announced server.
+   * Raises the stored and the recorded generation at the start of a session. The server must be announced. Rejects as
+   * `checkNotOlder` does.
    */
   async confirm(): Promise<void> {
     for (;;) {
@@ -104,7 +104,7 @@ export class StoreGeneration {
   async advance(): Promise<void> {
     const generation = await this.#store.raiseGeneration();
     if (generation === null) return;
-    // An older copy has replaced the database of the shared store meanwhile.
+    // An older copy has replaced the database of the shared store.
     if (generation <= this.#recorded) throw this.#tooOldError(generation - 1, this.#recorded);
     if (!await this.#writeRecorded(generation)) await this.confirm();
   }

@@ -1,8 +1,8 @@
 /**
  * Decides what a server does about a topic, from the stored copies and the topic's node as last read. This is the whole
- * protocol except for the choice when an owner starts a handoff. Further decisions concern attempts of a handoff,
- * transfers, restores and deletions. Pure, so that the model in test/pubsub/model can call the decisions with nodes of
- * any age.
+ * protocol, except for the choice of the moment when an owner starts a handoff. Further functions decide about attempts
+ * of a handoff, transfers, restores and deletions. Pure, so that the model in test/pubsub/model can call these
+ * functions with nodes of any age.
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/operations/owned_store.ts";
 import {
@@ -18,19 +18,19 @@ import type { TopicTransferReply } from "./transfer_channel.ts";
 
 export interface TopicDecisionFacts extends Pick<TopicCopies, "copy" | "staged" | "unopened"> {
   readonly me: string;
-  /** Null if the node does not exist. */
+  /** The topic's node; null if it does not exist. */
   readonly node: TopicNode | null;
   /**
-   * The id of the store that this server shares with other servers, and whether the topic's owner is running.
+   * The ID of the store that this server shares with other servers, and whether the topic's owner is running.
    * `isOwnerThere` is also true for topics of other stores. Null if only this server uses its store.
    */
   readonly shared: { readonly store: string; readonly isOwnerThere: boolean } | null;
 }
 
 export type TopicAction =
-  /** Answer requests while the lease allows it. */
+  /** The server must answer requests while the lease allows it. */
   | { readonly do: "serve" }
-  /** Send the sealed copy to its receiver. With `mayTakeBack`, the server may instead take the topic back. */
+  /** Send the sealed copy to its receiver. If `mayTakeBack` is true, the server may also take back the topic. */
   | { readonly do: "hand off"; readonly to: string; readonly mayTakeBack: boolean }
   | { readonly do: "register"; readonly next: TopicNode }
   /** Replace the node's data if the node still has the version that was read. */
@@ -41,7 +41,7 @@ export type TopicAction =
   }
   /** Store an empty topic. */
   | { readonly do: "create" }
-  /** Open the server's own sealed copy or the staged copy at the node's epoch. */
+  /** Open the server's own sealed copy, or the staged copy, at the node's epoch. */
   | { readonly do: "activate"; readonly what: "copy" | "staged" }
   /** Remove the copy of an earlier epoch, because the content of this epoch is durable in another store. */
   | { readonly do: "drop"; readonly epoch: number }
@@ -73,7 +73,7 @@ export function decideTopic(facts: TopicDecisionFacts): TopicAction {
 /**
  * Decides about a topic for a server with a shared store. `copy` is content that this server has opened; `staged` and
  * `unopened` belong to all servers of the store. Only the server that opened the topic last, at the highest epoch, may
- * write; the topic's row names its epoch.
+ * write; the topic's row contains its epoch.
  */
 function decideShared(
   facts: TopicDecisionFacts,
@@ -90,7 +90,7 @@ function decideShared(
   const isHere = node.store === store;
   const isOlderNode = content !== null && content.incarnation === node.incarnation && content.epoch > node.epoch;
   if (isOlderNode && content.sealedFor === null && (node.owner === me || !isHere)) {
-    // The coordination service has gone back to an older tree.
+    // The coordination service has returned to an older tree.
     return { do: "write", next: topicNodeAfterClaim(node, content, { owner: me, store }), why: "claim" };
   }
   // A topic of this server in another store is missing, because this server now uses a different store.
@@ -102,7 +102,7 @@ function decideShared(
 }
 
 /**
- * Returns whether the node names this staged content. The owner, or the server that takes the topic over, then
+ * Returns true if the node names this staged content. The owner, or the server that takes over the topic, then
  * activates the content.
  */
 function isAwaited({ store, state, source, incarnation }: TopicNode, staged: StagedCopy, here: string): boolean {
@@ -110,9 +110,7 @@ function isAwaited({ store, state, source, incarnation }: TopicNode, staged: Sta
     staged.owner === source?.owner && staged.epoch === source.epoch;
 }
 
-/**
- * Decides about staged content that the node does not name. Returns null if there is nothing to do about the content.
- */
+/** Decides about staged content that the node does not name. Returns null if there is nothing to do about it. */
 function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: string): TopicAction | null {
   // Another server of this store may have staged the content after this node was read.
   if (staged.epoch > node.epoch) return node.store === store ? null : { do: "read again" };
@@ -136,7 +134,8 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicDecisionFa
   const isCurrent = copy?.epoch === node.epoch && copy.incarnation === node.incarnation;
   switch (node.state) {
     case "new":
-      // Content with a lower base offset was given up. The node of any other content was lost with an earlier tree.
+      // Content with a lower base offset was given up. If other content does not match the node, its node was lost with
+      // an earlier tree.
       if (unopened && unopened.incarnation !== node.incarnation && unopened.baseOffset >= node.baseOffset) {
         // Only the receiver of sealed content knows whether the content is the newest.
         if (unopened.sealedFor !== null) return { do: "missing" };
@@ -153,8 +152,8 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicDecisionFa
     }
     case "moving": {
       if (isCurrent) return { do: "write", next: topicNodeAfterConfirmation(node), why: "confirm" };
-      // This server or an earlier owner has already activated the content if rows of a later epoch than the source's
-      // exist.
+      // If there are rows of a later epoch than the source's, this server or an earlier owner has already activated the
+      // content.
       const content = copy ?? unopened ?? null;
       const isActivated = content?.incarnation === node.incarnation && content.epoch > (node.source?.epoch ?? 0);
       if (isActivated) return { do: "activate", what: "copy" };
@@ -162,7 +161,7 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicDecisionFa
         return { do: "activate", what: "staged" };
       }
       if (copy !== null) return { do: "release" };
-      // The database has lost the content that it had confirmed, but the source still has all content.
+      // The database has lost content that it had confirmed, but the source still has all of it.
       const back = topicNodeAfterReturn(node);
       return back === null ? { do: "missing" } : { do: "write", next: back, why: "return" };
     }
@@ -180,7 +179,7 @@ function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCo
       if (copy.sealedFor === null) return node.state === "stored" ? { do: "serve" } : { do: "missing" };
       return { do: "hand off", to: copy.sealedFor, mayTakeBack: node.state === "stored" };
     case "new":
-      // A copy that was created for an earlier assignment never answered a request, so it is replaced.
+      // A copy that was created for an earlier assignment has never answered a request, so it is replaced.
       return isCurrent ? { do: "write", next: topicNodeAfterConfirmation(node), why: "confirm" } : { do: "create" };
     case "moving": {
       if (isCurrent) return { do: "write", next: topicNodeAfterConfirmation(node), why: "confirm" };
@@ -196,13 +195,12 @@ function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCo
 }
 
 function decideAsOther(me: string, node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {
-  // The copy is dropped only after the new owner has confirmed the topic. Until then, the copy is a second copy of all
-  // data.
+  // The copy is dropped only after the new owner has confirmed the topic. Until then, it is a second copy of all data.
   if (copy !== null && copy.epoch < node.epoch && node.state === "stored") return { do: "drop", epoch: node.epoch };
   if (staged === null) return none;
   if (staged.incarnation !== node.incarnation || staged.epoch < node.epoch) return { do: "discard" };
   if (staged.epoch > node.epoch) return { do: "read again" };
-  // The owner confirmed this epoch before it sealed the copy, so the node was read too early.
+  // The owner confirmed this epoch before it sealed the copy, so this server read the node too early.
   if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
   if (staged.owner !== node.owner) return { do: "discard" };
   return { do: "write", next: topicNodeAfterTransfer(node, me), why: "take" };
@@ -214,7 +212,7 @@ function nodeOfCopy(me: string, { incarnation, baseOffset, epoch, sealedFor }: T
 }
 
 /**
- * - look: the receiver has or had the topic; read the node after a sync
+ * - look: the receiver has or had the topic; the node must be read after a sync
  * - repeat: try again after a pause
  * - take back: write the node with the next epoch, by compare-and-set
  * - give up: stop this handoff and start again later
@@ -222,7 +220,7 @@ function nodeOfCopy(me: string, { incarnation, baseOffset, epoch, sealedFor }: T
 export type TopicHandoffDecision = "look" | "repeat" | "take back" | "give up";
 
 /**
- * Decides what to do after an attempt to hand off a sealed copy. `reply` is null if no reply came or nothing was sent.
+ * Decides what to do after an attempt to hand off a sealed copy. `reply` is null if no reply came, or nothing was sent.
  */
 export function decideTopicHandoff(
   reply: TopicTransferReply | null,
@@ -237,7 +235,7 @@ export function decideTopicHandoff(
  * - stage: receive the content and store it
  * - staged: the content is already staged
  * - passed: the topic has moved on, and the offer is old
- * - unknown: the node does not confirm the offer; read it again
+ * - unknown: the node does not confirm the offer, and must be read again
  */
 export type TopicTransferDecision = "stage" | "staged" | "passed" | "unknown";
 
@@ -253,20 +251,21 @@ export function decideTopicTransfer(
   if (staged?.incarnation === incarnation && staged.epoch > epoch) return "passed";
   if (staged?.incarnation === incarnation && staged.epoch === epoch && staged.owner === owner) return "staged";
   if (node === null || node.incarnation !== incarnation || node.epoch < epoch) return "unknown";
-  // An owner confirms an epoch before it seals a copy, so a node of this epoch in another state was read too early.
+  // An owner confirms an epoch before it seals a copy. If a node of this epoch is in another state, it was read too
+  // early.
   if (node.epoch > epoch || node.owner !== owner) return "passed";
   return node.state === "stored" || node.state === "sealed" ? "stage" : "unknown";
 }
 
 export type TopicRestoreDecision =
   /**
-   * Change nothing, because another server owns the topic, the stored state is valid, or no request for the topic was
-   * ever answered with OK.
+   * Change nothing: another server owns the topic, the stored state is valid, or no request for the topic was ever
+   * answered with OK.
    */
   | { readonly do: "keep" }
   /** Durably raise the stored copy's base offset to the base offset of `next`, then write `next` as the node. */
   | { readonly do: "restore"; readonly next: TopicNode }
-  /** Give the topic up as `forget` does, or return it to its source, because the restored store does not have it. */
+  /** Give up the topic as `forget` does, or return it to its source: the restored store does not have it. */
   | { readonly do: "give up" }
   /** No message IDs are left, so the topic stays unavailable. */
   | { readonly do: "leave" };
@@ -299,13 +298,13 @@ export type TopicDeleteResult =
   /** The server cannot delete the topic at present. */
   | { readonly kind: "kept"; readonly why: string };
 
-/** Returns why a server cannot delete a topic for an operator; null if the server can delete it. */
+/** Returns why a server cannot delete a topic for an operator; null if it can. */
 export function whyTopicNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }: {
-  /** The node as read by the server; undefined if none exists. */
+  /** The node as the server has read it; undefined if there is none. */
   readonly node: TopicNode | undefined;
   readonly epoch: number | null;
   readonly isServed: boolean;
-  /** True if the topic belongs to this server but the topic's data is missing or damaged. */
+  /** True if the topic belongs to this server, and the topic's data is missing or damaged. */
   readonly isMissing: boolean;
   readonly acceptsLoss: boolean;
 }): TopicDeleteResult | null {

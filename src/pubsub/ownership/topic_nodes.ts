@@ -20,15 +20,19 @@ export interface VersionedTopicNode {
   readonly version: number;
 }
 
-/** The outcome of a write to a node. Unknown means that the response was lost, and the write may have been done. */
+/**
+ * The outcome of a write to a node. `unknown` means that the response was lost, and the write may have been executed.
+ */
 export type NodeWriteOutcome = "written" | "refused" | "unknown";
 
 const nothing = new Uint8Array();
 
-/** The number of the format. A new format gets a new number, so that an old baton never acts on a newer node. */
+/** The number of the format. A new format gets a new number: an old baton then never acts on a newer node. */
 const layout = 1;
 const states: readonly string[] = ["new", "moving", "stored", "sealed"] satisfies TopicNodeState[];
-/** Encodes a topic's node. The data contains the topic's name, because the path of a long name has only its hash. */
+/**
+ * Encodes a topic's node. The data contains the topic's name, because the path of a long name contains only its hash.
+ */
 export function formatTopicNode(topic: string, node: TopicNode): Uint8Array {
   const { baseOffset, ...others } = node;
   return encodeJson({ layout, topic, ...others, base_offset: baseOffset });
@@ -77,7 +81,7 @@ export class TopicNodes {
     this.#path = path;
   }
 
-  /** Returns null if no server was ever assigned the topic. */
+  /** Returns the node of a topic; null if the topic was never assigned to a server. */
   async read(topic: string): Promise<VersionedTopicNode | null> {
     const path = this.#path.topic(topic);
     const found = await nullIfNoNode(this.#zk.getData(path));
@@ -87,26 +91,25 @@ export class TopicNodes {
   }
 
   /**
-   * Ensures that the next read is as new as the leader of the coordination service. A leader that was replaced may
-   * still answer.
+   * Makes the next read as new as the leader of the coordination service. A leader that was replaced may still answer.
    */
   async sync(topic: string): Promise<void> {
     await this.#zk.sync(this.#path.topic(topic));
   }
 
-  /** Ensures, after a write with an unknown outcome, that the next read shows the write if it is ever executed. */
+  /** Called after a write with an unknown outcome: if the write is ever executed, the next read then shows it. */
   async settle(topic: string): Promise<void> {
     await settleEarlierWrites(this.#zk, this.#path.topic(topic));
   }
 
-  /** Creates the node of a topic. Refused if the node exists. */
+  /** Creates the node of a topic. The outcome is `refused` if the node exists. */
   async create(topic: string, node: TopicNode): Promise<NodeWriteOutcome> {
     const path = this.#path.topic(topic);
     const data = formatTopicNode(topic, node);
     return await attemptNodeWrite(() => createNodeWithParents(this.#zk, path, data));
   }
 
-  /** Writes the node of a topic. Refused if the node has changed since `version` was read. */
+  /** Writes the node of a topic. The outcome is `refused` if the node has changed since `version` was read. */
   async write(topic: string, node: TopicNode, version: number): Promise<NodeWriteOutcome> {
     return await attemptNodeWrite(() =>
       this.#zk.setData(this.#path.topic(topic), formatTopicNode(topic, node), version)
@@ -118,7 +121,7 @@ export class TopicNodes {
     await attemptNodeWrite(() => createNodeWithParents(this.#zk, this.#path.ownedTopic(owner, topic), nothing));
   }
 
-  /** Counts the topic for its owner. Avoids a write if the topic is already counted, as is nearly always the case. */
+  /** Counts the topic for its owner. Writes nothing if the topic is already counted, which is the usual case. */
   async ensureCountedForOwner(topic: string, owner: string): Promise<void> {
     if (await this.#zk.exists(this.#path.ownedTopic(owner, topic)) === null) await this.countForOwner(topic, owner);
   }
@@ -174,8 +177,8 @@ export interface ListedTopic extends VersionedTopicNode {
 const batchSize = 100;
 
 /**
- * Yields all topics as it reads them. The list is not a snapshot, so topics that are created meanwhile may be missing.
- * Throws CONFIG for a node in an unknown format.
+ * Yields all topics while it reads them. The list is not a snapshot: topics that are created during the read may be
+ * missing. Throws CONFIG for a node in an unknown format.
  */
 export async function* readTopicList(zk: ZooKeeper, path: PubsubPath): AsyncGenerator<ListedTopic, void, void> {
   const shards = path.shards();

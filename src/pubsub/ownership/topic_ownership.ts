@@ -32,22 +32,22 @@ export class TopicOwnership {
     return serveOwnershipSessions(open, (zk, begun) => this.#serve(zk, signal, begun), { clock, onProblem, signal });
   }
 
-  /** Whether the server is announced and has its lease. */
+  /** True if the server is announced and has its lease. */
   get isRegistered(): boolean {
     return this.#session?.lease.isHeld() === true;
   }
 
   /**
-   * Calls the listener when the server is announced and when it is no longer announced. Returns a function that removes
-   * the listener.
+   * Calls the listener when the server is announced, and when it is no longer announced. Returns the function that
+   * unsubscribes.
    */
   subscribe(listener: () => void): () => void {
     return this.#changes.subscribe(listener);
   }
 
   /**
-   * Returns the permit of a served topic without waiting, as almost every request needs it. If the permit is null, call
-   * `availability`.
+   * Returns the permit of a served topic, without waiting, because almost every request needs the permit. If it is
+   * null, the caller must call `availability`.
    */
   currentPermit(topic: string): TopicPermit | null {
     return this.#session?.currentPermit(topic) ?? null;
@@ -65,7 +65,8 @@ export class TopicOwnership {
   }
 
   /**
-   * Executes a MERGE request, which hands a topic to another server. An old request for another `epoch` moves nothing.
+   * Carries out a MERGE request, which hands a topic to another server. An old request, for another `epoch`, moves
+   * nothing.
    */
   async handOff(topic: string, to: string, epoch: number | null = null): Promise<TopicHandoffResult> {
     if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
@@ -89,7 +90,7 @@ export class TopicOwnership {
     this.#session?.topicLost(topic);
   }
 
-  /** Executes a TRANSFER request, which brings a topic's content. */
+  /** Carries out a TRANSFER request, which brings a topic's content. */
   async receive(topic: string, content: TopicContentId, incoming: IncomingContent): Promise<TopicTransferReply> {
     if (this.#session === null) return { kind: "refused", why: "this server has no session at present" };
     return await this.#session.topicToChange(topic).receive(content, incoming);

@@ -1,6 +1,6 @@
 /**
- * Finds, for a proxy, the server that handles a topic's requests. Cached routes may be old, because a server that does
- * not own the topic responds NOT_OWNER. Therefore topics need no watches, and the cache may lose entries without harm.
+ * Finds, for a proxy, the server that handles a topic's requests. Cached routes may be old: a server that does not own
+ * the topic responds with NOT_OWNER. The topics therefore need no watches, and the cache may lose entries without harm.
  */
 import { createHash } from "node:crypto";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -12,25 +12,25 @@ import { TopicNodes, type VersionedTopicNode } from "./topic_nodes.ts";
 
 /** How many routes a proxy caches, at about 200 bytes each. */
 export const cachedRoutesMax = 100_000;
-/** How often a proxy tries to assign a topic while other proxies are faster. */
+/** How many times a proxy tries to assign a topic while other proxies are faster. */
 const triesMax = 20;
 
 export type TopicRoute =
   | { readonly kind: "server"; readonly id: string; readonly endpoint: string; readonly epoch: number }
-  /** The owner has the only copy and is not running, so wait for the owner. */
+  /** The owner has the only copy and is not running. The request must wait for it. */
   | { readonly kind: "unavailable"; readonly owner: string }
-  /** The topic is new, but no server is running, or all are draining. */
+  /** The topic is new, but no server is running, or all servers are draining. */
   | { readonly kind: "no servers" }
   /**
-   * The topic has no node, because the tree was lost. One of the awaited servers may store the topic, but they are not
-   * back yet.
+   * The topic has no node, because the tree was lost. One of the awaited servers may store the topic, but these servers
+   * have not announced themselves again.
    */
   | { readonly kind: "unknown owner"; readonly awaited: readonly string[] }
   /** The topic does not exist. Returned only if `creates` is false. */
   | { readonly kind: "no topic" };
 
 export interface FindRouteOptions {
-  /** Assigns a topic without an owner to a server. Default: true. */
+  /** If true (the default), assigns a topic without an owner to a server. */
   readonly creates?: boolean;
 }
 
@@ -50,10 +50,10 @@ export class TopicRouter {
   readonly #lookups = new Map<string, Promise<TopicRoute>>();
   /** Lookups with `creates` false. */
   readonly #searches = new Map<string, Promise<TopicRoute>>();
-  /** The number of assignments in progress by server, because the coordination service does not count them yet. */
+  /** The number of assignments in progress, by server. The coordination service does not count them yet. */
   readonly #assigning = new Map<string, number>();
 
-  /** `awaited` returns the servers that may have topics without a node in the tree. */
+  /** `awaited` returns the servers that may have topics whose node is missing in the tree. */
   constructor(zk: ZooKeeper, path: PubsubPath, list: AnnouncedServers, awaited: () => readonly string[] = () => []) {
     this.#awaitedServers = awaited;
     this.#zk = zk;
@@ -62,7 +62,10 @@ export class TopicRouter {
     this.#nodes = new TopicNodes(zk, path);
   }
 
-  /** Returns the cached route of a topic if the server is running. Almost every request uses a cached route. */
+  /**
+   * Returns the cached route of a topic if its server is running; otherwise null. Almost every request uses a cached
+   * route.
+   */
   cachedRoute(topic: string): TopicRoute | null {
     const known = this.#routes.get(topic);
     return known === undefined ? null : this.#routeToOwner(known);
@@ -85,8 +88,8 @@ export class TopicRouter {
   }
 
   /**
-   * Corrects the cached route after the server `asked` responded NOT_OWNER. `owner` is the owner that this response
-   * names.
+   * Corrects the cached route after the server `asked` has responded with NOT_OWNER. `owner` is the owner that this
+   * response names.
    */
   correctRoute(topic: string, asked: TopicOwner, owner: TopicOwner | null): void {
     const known = this.#routes.get(topic);
@@ -102,8 +105,8 @@ export class TopicRouter {
   }
 
   /**
-   * Looks up the route of a topic without creating the topic. Reads the node again after a sync before it returns that
-   * the topic does not exist, because another process may just have created the topic.
+   * Looks up the route of a topic without creating the topic. If there is no node, reads again after a sync, because
+   * another process may have just created the topic.
    */
   async #searchRoute(topic: string): Promise<TopicRoute> {
     const known = this.#routeOf(topic, await this.#nodes.read(topic));
@@ -114,13 +117,13 @@ export class TopicRouter {
     return this.#routeOf(topic, await this.#nodes.read(topic)) ?? { kind: "no topic" };
   }
 
-  /** Returns why a topic without a node must not be treated as new; null if the topic is new. */
+  /** Returns the reason why a topic without a node must not be treated as new; null if the topic is new. */
   #unknownRoute(): TopicRoute | null {
     const awaited = this.#awaitedServers();
     return awaited.length === 0 ? null : { kind: "unknown owner", awaited };
   }
 
-  /** Returns null if the topic can be assigned to a server. */
+  /** Returns the route to the topic; null if the topic can be assigned to a server. */
   #routeOf(topic: string, read: VersionedTopicNode | null): TopicRoute | null {
     if (read === null) return null;
     const { owner, state } = read.node;
@@ -137,13 +140,13 @@ export class TopicRouter {
       const read = await this.#nodes.read(topic);
       const route = this.#routeOf(topic, read);
       if (route !== null) return route;
-      // Servers create the nodes of their topics before they announce themselves. Therefore a node may exist by now,
-      // and then the creation fails.
+      // Servers create the nodes of their topics before they announce themselves. A node may therefore exist by now;
+      // the creation then fails.
       const lacking = read === null ? this.#unknownRoute() : null;
       if (lacking !== null) return lacking;
       const assignment = await this.#assign(topic, read);
       if (assignment === "no servers") return { kind: "no servers" };
-      // Another proxy was faster, or the response was lost, so read the current state.
+      // Another proxy was faster, or the response was lost. The current state must be read.
       if (assignment === "look again") await this.#nodes.settle(topic);
       if (tries >= triesMax) return { kind: "unavailable", owner: read?.node.owner ?? "" };
     }
@@ -177,8 +180,8 @@ export class TopicRouter {
   }
 
   /**
-   * Returns the server that takes over a shared store's topic after its owner is gone; null if there is none or no
-   * need.
+   * Returns the server that takes over a shared store's topic after its owner is gone; null if there is no such server,
+   * or no need.
    */
   #successorOf(topic: string, { owner, epoch, store }: TopicNode): TopicRoute | null {
     if (store === undefined || this.#list.servers.has(owner)) return null;
@@ -203,8 +206,8 @@ export class TopicRouter {
 }
 
 /**
- * Returns the server with the fewest topics, or null if there is no server. Of several such servers, returns the server
- * with the smallest id in the order of UTF-16 code units.
+ * Returns the server with the fewest topics; null if there is no server. If several servers have the fewest, returns
+ * the one whose ID is the smallest in the order of UTF-16 code units.
  */
 export function chooseServerForTopic(topics: ReadonlyMap<string, number>): string | null {
   let best: string | null = null;
@@ -219,8 +222,9 @@ export function chooseServerForTopic(topics: ReadonlyMap<string, number>): strin
 }
 
 /**
- * Returns the server with the highest hash of topic and id, which takes over the topic. Therefore all proxies that see
- * the same servers choose the same server. The topics of a dead server are spread evenly, and no other topic moves.
+ * Returns the server that takes over the topic: the server with the highest hash of topic and ID. All proxies that see
+ * the same servers thus choose the same server. The topics of a dead server are spread evenly, and no other topic
+ * moves.
  */
 export function chooseTopicSuccessor(topic: string, servers: Iterable<string>): string | null {
   let best: string | null = null;

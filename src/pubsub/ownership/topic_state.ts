@@ -1,6 +1,6 @@
 /**
  * The states of one topic on one server during one session, and the events that lead from a state to another state.
- * Pure, because `OwnedTopic` reports the events and executes the actions.
+ * Pure: `OwnedTopic` reports the events and carries out the actions.
  *
  *   any state ──┬─ serve ────▶ served ───────────────── close ─▶ unsettled (the first state)
  *               │                └── seal ──┐
@@ -45,7 +45,7 @@ import type { TopicNode } from "./topic_node.ts";
 export interface TopicPermit {
   readonly epoch: number;
   readonly incarnation: string;
-  /** The session's lease, under which the request was admitted. OK may be sent while the lease is confirmed. */
+  /** The session's lease under which the request was admitted. OK may be sent while the lease is confirmed. */
   readonly lease: Pick<OwnershipLease, "isConfirmed">;
 }
 
@@ -53,18 +53,18 @@ export type TopicState =
   | {
     readonly kind: "unsettled";
     readonly problem?: string | undefined;
-    /** The deadline of a handoff that an earlier call has begun and that was not given up. */
+    /** The deadline of a handoff that an earlier call has begun and not given up. */
     readonly deadlineMs?: number | undefined;
   }
   | { readonly kind: "served"; readonly permit: TopicPermit }
-  /** The server sends the sealed copy until the deadline, and then takes the topic back if that is allowed. */
+  /** The server sends the sealed copy until the deadline. After that, it takes back the topic, if that is allowed. */
   | { readonly kind: "handing off"; readonly deadlineMs: number }
   | { readonly kind: "receiving" | "waiting" | "elsewhere" | "missing" };
 
 export const firstTopicState: TopicState = { kind: "unsettled" };
 
 /**
- * Returns the state after `decideTopic` has decided on `action` from `facts`. The server executes the action in this
+ * Returns the state after `decideTopic` has decided on `action` from `facts`. The server carries out the action in this
  * state.
  */
 export function topicStateAfterDecision(
@@ -101,8 +101,8 @@ export function topicStateAfterClose(state: TopicState): TopicState {
 }
 
 /**
- * Returns the state after a shared database has refused a step. A served topic stays served, because its rows say which
- * server may write.
+ * Returns the state after a shared database has refused a step. A served topic stays served, because its rows tell
+ * which server may write.
  */
 export function topicStateAfterFailure(state: TopicState, problem: string): TopicState {
   return state.kind === "served" ? state : { kind: "unsettled", problem, deadlineMs: begunDeadline(state) };
@@ -117,23 +117,23 @@ function begunDeadline(state: TopicState): number | undefined {
   return state.kind === "unsettled" || state.kind === "handing off" ? state.deadlineMs : undefined;
 }
 
-/** Returns whether this server stores data that waits for another server. */
+/** Returns true if this server stores data that waits for another server. */
 function isDataLeft({ copy, staged, unopened, shared, node }: TopicDecisionFacts): boolean {
   const isLeftInDatabase = shared !== null && node?.store !== shared.store && (unopened ?? null) !== null;
   return copy !== null || staged !== null || isLeftInDatabase;
 }
 
 /**
- * Returns whether content is being sent or received. A request does not wait for the end, because a transfer may take
- * long.
+ * Returns true if content is being sent or received. A request does not wait for the end of the transfer, which may
+ * take long.
  */
 export function isTopicInTransfer({ kind }: TopicState): boolean {
   return kind === "handing off" || kind === "receiving";
 }
 
-/** Says whether a server can answer requests for a topic, and otherwise why it cannot. */
+/** Tells whether a server can answer requests for a topic, and if not, why. */
 export type TopicAvailability =
-  /** Requests may be admitted. They may be answered OK while `isConfirmed` returns true. */
+  /** Requests may be admitted. They may be answered with OK while `isConfirmed` returns true. */
   | { readonly kind: "serving"; readonly permit: TopicPermit }
   /** The response is NOT_OWNER. The owner is empty if no server has the topic. */
   | { readonly kind: "elsewhere"; readonly owner: string; readonly epoch: number }
@@ -147,8 +147,8 @@ export type TopicAvailability =
   | { readonly kind: "away" };
 
 /**
- * Returns the availability of a topic in a state. `node` is the node as last read; undefined if no node exists or was
- * read.
+ * Returns the availability of a topic in a state. `node` is the node as last read; undefined if there is no node or it
+ * was not read.
  */
 export function topicAvailabilityIn(state: TopicState, node: TopicNode | undefined, me: string): TopicAvailability {
   if (state.kind === "served") return { kind: "serving", permit: state.permit };
@@ -167,7 +167,7 @@ export function whyTopicNotServed(state: TopicState): string {
   return `this server does not ${state.kind === "missing" ? "have its data" : "serve it"}`;
 }
 
-/** Returns the result of a completed handoff. `whyKept` says why the last attempt failed; it may be empty. */
+/** Returns the result of a completed handoff. `whyKept` is the reason why the last attempt failed; it may be empty. */
 export function topicHandoffResult(to: string, node: TopicNode | undefined, whyKept: string): TopicHandoffResult {
   if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
   return { kind: "kept", why: whyKept === "" ? `its node names the owner "${node?.owner}"` : whyKept };

@@ -7,7 +7,7 @@ import type { OutgoingContent, TopicContentId } from "../store/operations/owned_
 
 /**
  * - taken: the receiver owns the topic, or has owned it since the transfer
- * - passed: the topic has moved on, so its node must be read
+ * - passed: the topic has moved on, and its node must be read
  * - refused: the receiver does not take the topic; `why` tells the operator the reason
  */
 export type TopicTransferReply =
@@ -22,8 +22,8 @@ export interface ServerAddress {
 
 export interface TopicTransferChannel {
   /**
-   * Sends the content, and asks for the first piece when the receiver is ready. Rejects if no reply came, or with the
-   * signal's reason. The state of the receiver is unknown after a rejection.
+   * Sends the content; takes the first piece from it when the receiver is ready. Rejects if no reply came, or with the
+   * signal's reason. After a rejection, the state of the receiver is unknown.
    */
   transfer(
     to: ServerAddress,
@@ -33,7 +33,7 @@ export interface TopicTransferChannel {
   ): Promise<TopicTransferReply>;
 }
 
-/** Yields pieces until the session ends, so that no work of this session runs when the next session starts. */
+/** Yields pieces until the session ends. No work of this session then runs when the next session starts. */
 export async function* transferPiecesUntilAbort<T>(
   signal: AbortSignal,
   pieces: AsyncIterable<T>,

@@ -1,10 +1,10 @@
 /**
  * Keeps many deadlines with one timer, accurate to one tick (`deadlineWheelTickMs`). Setting and canceling a deadline
- * is cheap.
+ * takes little time.
  */
 import type { Clock } from "../../base/support/clock.ts";
 
-/** The most milliseconds by which an expired deadline is handled late. */
+/** The longest delay with which an expired deadline is handled, in milliseconds. */
 export const deadlineWheelTickMs = 10;
 
 export class DeadlineWheel<T> implements Disposable {
@@ -48,7 +48,7 @@ export class DeadlineWheel<T> implements Disposable {
     this.#cancel = null;
     const now = this.#tickOf(this.#clock.now());
     const late: Set<T>[] = [];
-    // If the machine was suspended, there may be more ticks than deadlines. Then go through the deadlines.
+    // If the machine was suspended, there may be more ticks than deadlines. In that case, goes through the deadlines.
     if (now - this.#lastTick > this.#ticks.size) {
       for (const [tick, items] of this.#ticks) if (tick <= now) late.push(this.#removeTick(tick, items));
     } else {

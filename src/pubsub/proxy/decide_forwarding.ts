@@ -1,14 +1,15 @@
 /**
- * Decides what a proxy does with a request in flight after an event. Pure; request_forwarder.ts executes the decision.
+ * Decides what a proxy does with a request in flight after an event. Pure; request_forwarder.ts carries out the
+ * decision.
  */
 import { nothingDoneStatusCodes, type StatusCode } from "../wire/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
 export interface RequestForwardingState {
   readonly traits: Pick<RequestTraits, "name" | "changesState" | "isRepeatable">;
-  /** Whether the request is at a server that has not responded yet. */
+  /** True if the request is at a server that has not responded yet. */
   readonly isSent: boolean;
-  /** Whether a server that lost its connection may have executed the request. */
+  /** True if a server that lost its connection may have executed the request. */
   readonly mayBeDone: boolean;
   readonly tries: number;
   readonly connectionLosses: number;
@@ -27,8 +28,8 @@ export type RequestForwardingEvent =
   | { readonly kind: "client gone" };
 
 /**
- * The status codes of responses that a proxy creates itself. With ERROR the outcome is unknown; with all others, the
- * request was definitely not done.
+ * The status codes of responses that a proxy creates itself. ERROR means that the outcome is unknown; all others mean
+ * that the request was certainly not executed.
  */
 export type ProxyOwnResponseStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
 
@@ -38,7 +39,9 @@ export type RequestForwardingDecision =
   | { readonly do: "retry"; readonly when: "now" | "later" }
   | { readonly do: "forget" };
 
-/** The number of lost connections after which a request is not sent again, because the request is likely the cause. */
+/**
+ * The number of lost connections after which a request is not sent again, because the request is probably the cause.
+ */
 export const requestConnectionLossesMax = 5;
 
 export function decideRequestForwarding(
@@ -52,8 +55,8 @@ export function decideRequestForwarding(
     case "invalid response":
       return { do: "respond", status: "ERROR" };
     case "server lost":
-      // Another try is safe: a get without a response has changed nothing, and a server executes a request that it
-      // recognizes only once.
+      // Another try is safe: a get without a response has changed nothing, and a server recognizes a repeated request
+      // and executes it only once.
       if (traits.isRepeatable && state.connectionLosses < requestConnectionLossesMax) {
         return { do: "retry", when: "now" };
       }
@@ -82,7 +85,7 @@ function decideOnResponse(
   return { do: "forward response" };
 }
 
-/** Returns whether, after this event, a server may have executed the request. */
+/** Returns true if, after this event, a server may have executed the request. */
 export function mayRequestBeDone(
   { traits, mayBeDone }: RequestForwardingState,
   event: RequestForwardingEvent,

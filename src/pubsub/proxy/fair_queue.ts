@@ -1,9 +1,9 @@
-/** Queues requests and serves clients in turn, one request each, so that a busy client does not delay the others. */
+/** Queues requests and serves clients in turn, one request each: a busy client then does not delay the others. */
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
 
-/** An entry of the queue, with which `remove` removes the item. */
+/** An entry of the queue. `remove` takes the entry to remove its item. */
 export interface FairQueueEntry<T> {
-  /** Null after the item was removed. */
+  /** The item; null after it was removed. */
   item: T | null;
   readonly queue: ClientQueue<T>;
 }
@@ -15,7 +15,7 @@ interface ClientQueue<T> {
 
 export class FairQueue<K, T> {
   readonly #queues = new Map<K, ClientQueue<T>>();
-  /** The clients that have a queue, the next one first. */
+  /** The clients that have queued requests, the next one first. */
   readonly #order = new FifoQueue<K>();
   #length = 0;
 

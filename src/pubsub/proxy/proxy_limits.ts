@@ -8,11 +8,11 @@ export interface ProxyLimits {
   readonly bytesPerClient: number;
   readonly bytesInAll: number;
   /**
-   * The most requests in flight at one server, except gets that may wait there for a message. Further requests wait in
-   * a fair queue. With a smaller limit, a client with few requests waits less for a client with many.
+   * The most requests in flight at one server, not counting gets that may wait there for a message. Further requests
+   * wait in a fair queue. The smaller the limit, the less a client with few requests waits for a client with many.
    */
   readonly windowPerServer: number;
-  /** The same limit in bytes: the proxy sends another request while fewer bytes than this are in flight. */
+  /** The same limit in bytes: the proxy sends another request only while fewer bytes than this are in flight. */
   readonly windowBytesPerServer: number;
 }
 

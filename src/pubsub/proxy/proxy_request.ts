@@ -12,7 +12,7 @@ export interface ProxyRequestClient {
 export interface ProxyRequest {
   readonly client: ProxyRequestClient;
   readonly traits: RequestTraits;
-  /** All frames up to and including the empty frame; the response starts with them. */
+  /** All frames up to and including the empty frame. The response must start with them. */
   readonly envelope: readonly Uint8Array[];
   /** The frames that the proxy sends to the server, unchanged. */
   readonly frames: readonly Uint8Array[];
@@ -24,13 +24,15 @@ export interface ProxyRequest {
   connectionLosses: number;
   mayBeDone: boolean;
   location: ProxyRequestLocation;
-  /** The place of a put that was delayed among the puts of its session; null for all other requests. */
+  /** The position of a delayed put among the puts of its session; null for all other requests. */
   putOrder: TopicPutOrder | null;
-  /** The server that the request was last sent to, or will be sent to. */
+  /** The server to which the request was last sent, or will be sent. */
   target: { readonly owner: string; readonly epoch: number } | null;
-  /** How often the request was delayed, because no server was available or the server responded OVERLOADED. */
+  /**
+   * How many times the request was delayed, because no server was available or the server responded with OVERLOADED.
+   */
   delayCount: number;
-  /** Why the request is not done, for the response at its deadline. */
+  /** The reason why the request is not done yet, for the response at its deadline. */
   pendingReason: string;
 }
 

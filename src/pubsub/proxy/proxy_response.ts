@@ -23,14 +23,14 @@ const cr = 13;
 const letterO = 79;
 const letterK = 75;
 const prefix = new TextEncoder().encode("STATUS ");
-/** How many bytes to search for the status: a sender of 1,024 escaped bytes, and the status code. */
+/** The most bytes of a response to search for the status: a sender of 1,024 escaped bytes, and the status code. */
 const lookBytesMax = prefix.length + 3 * 1024 + 32;
 
 const codes = new Map(statusCodes.map((code) => [code as string, code]));
 
 /**
  * Reads the status of a server's response from the first frame. Returns null if the message is not a STATUS. The proxy
- * reads nothing else, because the response is for the client.
+ * reads no more of the response, because the response is for the client.
  */
 export function readServerResponseStatus(frame: Uint8Array | undefined): StatusCode | null {
   if (frame === undefined) return null;
@@ -38,7 +38,7 @@ export function readServerResponseStatus(frame: Uint8Array | undefined): StatusC
   const end = Math.min(frame.byteLength, lookBytesMax);
   let at = prefix.length;
   while (at < end && frame[at] !== blank) at++;
-  // Most responses are OK; recognize OK without making a string.
+  // Recognizes OK, the most common status, without making a string.
   if (frame[at + 1] === letterO && frame[at + 2] === letterK && at + 3 < end) {
     const behind = frame[at + 3];
     if (behind === blank || behind === cr) return "OK";

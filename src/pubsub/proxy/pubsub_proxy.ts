@@ -1,6 +1,6 @@
 /**
  * A publish/subscribe proxy: receives requests on its front socket, forwards them, and responds to each. A proxy stores
- * nothing: if it is killed, its clients try again.
+ * nothing: if it is killed, its clients try another proxy.
  */
 import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
 import type { ZeroMqSocketCounters, ZeroMqSocketEvent, ZeroMqSocketLoad } from "../../protocols/zeromq/socket_event.ts";
@@ -43,8 +43,8 @@ export interface PubsubProxyOptions {
   readonly clientSocketOptions?: ZeroMqSocketOptions;
   readonly serverSocketOptions?: ZeroMqSocketOptions;
   /**
-   * Returns why the connection's user may not send this message; null if the user may. If `authorize` is omitted, every
-   * user may.
+   * Returns the reason why the connection's user may not send this message; null if the user may. If the function is
+   * missing, every user may send every message.
    */
   readonly authorize?: (userId: string | null, message: MessageToAuthorize) => string | null;
   readonly onProblem?: (problem: BatonError) => void;
@@ -52,12 +52,12 @@ export interface PubsubProxyOptions {
 
 /** The most frames of an envelope, including the identity and the empty frame. */
 const envelopeFramesMax = 8;
-/** The most bytes of responses that wait for one client to read them; one more message may exceed the limit. */
+/** The most bytes of responses that may wait for one client to read them; the last message may exceed the limit. */
 const unreadBytesMax = 8 << 20;
 /** The most responses that wait for one client to read them, in addition to its requests in flight. */
 const unreadMessagesMax = 4096;
 
-/** The proxy keeps the reports of at most this many servers, and drops the oldest report first. */
+/** The most servers whose reports the proxy keeps. At this limit, it drops the oldest report. */
 const serversMax = 1000;
 const wayOf = {
   TRANSFER: "from server to server",
@@ -75,7 +75,7 @@ export class PubsubProxy implements AsyncDisposable {
   readonly #options: PubsubProxyOptions;
   readonly #front: RouterSocket;
   readonly #forwarder: ProxyRequestForwarder;
-  /** Connections with requests in flight, by the identity with which their messages begin. */
+  /** The connections with requests in flight, by the identity with which their messages begin. */
   readonly #clients = new Map<Uint8Array, ProxyRequestClient>();
   readonly #endpoints: string[] = [];
   readonly #loads = new Map<string, ReportedServerLoad>();
@@ -150,8 +150,8 @@ export class PubsubProxy implements AsyncDisposable {
 
   /**
    * Stops the proxy: accepts no more requests, waits up to `withinMs` for servers' responses, responds to the remaining
-   * requests, and closes. Requests that wait for a message or a server get their response immediately, so that their
-   * clients use another proxy.
+   * requests, and closes. A request that waits for a message or a server gets its response immediately, so that its
+   * client uses another proxy.
    */
   async drain(withinMs: number): Promise<void> {
     this.#isLeaving = true;
@@ -163,14 +163,14 @@ export class PubsubProxy implements AsyncDisposable {
     await this.close();
   }
 
-  /**
-   * Ends waiting gets after the client list has changed, so that the clients ask again and the new permissions apply.
-   */
+  /** Ends waiting gets after the client list has changed. The clients ask again, and the new permissions then apply. */
   interruptHeldGets(): void {
     this.#forwarder.endRequests("waiting", "what clients may do has changed");
   }
 
-  /** Closes without responding to requests in flight. Responses already sent have one second to be delivered. */
+  /**
+   * Closes without responding to requests in flight. Responses that were already sent have one second to be delivered.
+   */
   async close(): Promise<void> {
     this.#isLeaving = true;
     await this.#forwarder.close();
@@ -211,7 +211,7 @@ export class PubsubProxy implements AsyncDisposable {
     else void this.#respondItself(envelope, message);
   }
 
-  /** Responds with DENIED and returns true if the connection's user may not send this message. */
+  /** Returns true if the connection's user may not send this message; also responds with DENIED. */
   #isDenied(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], message: MessageToAuthorize): boolean {
     const { authorize } = this.#options;
     if (authorize === undefined) return false;
@@ -231,7 +231,8 @@ export class PubsubProxy implements AsyncDisposable {
   }
 
   /**
-   * Responds to a request in place of a server. An invalid request gets BAD_REQUEST, because no server can execute it.
+   * Responds to a request in place of a server. A request that is invalid gets BAD_REQUEST, because no server can
+   * execute it.
    */
   #respondInstead(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], answer: ProxyResponse): void {
     const message = decodePubsubMessage(frames);
@@ -295,10 +296,10 @@ export class PubsubProxy implements AsyncDisposable {
     const identity = envelope[0] as Uint8Array;
     if (this.#clients.get(identity)?.requests === 0) this.#clients.delete(identity);
     try {
-      // A client that does not read loses responses. When it sends the request again, it gets the same response.
+      // A client that does not read loses responses. If it sends the request again, it gets the same response.
       if (!this.#front.trySend([...envelope, ...frames])) this.counters.undeliveredResponses++;
     } catch (thrown) {
-      // The socket is closed, or the response exceeds a limit. A client without a response sends its request again.
+      // The socket is closed, or the response exceeds a limit. A client that gets no response sends its request again.
       if (!(thrown instanceof BatonError)) throw thrown;
       this.counters.undeliveredResponses++;
     }

@@ -1,6 +1,6 @@
 /**
- * Handles each request of a proxy from its arrival until its response: finds the server, sends the request, and
- * executes the decisions of decide_forwarding.ts. Does not know the clients' socket.
+ * Handles each request of a proxy from its arrival until its response: finds the server, sends the request, and carries
+ * out the decisions of decide_forwarding.ts. Does not know the clients' socket.
  */
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -42,7 +42,7 @@ export interface ProxyRequestForwarderOptions {
    */
   readonly forwardResponse: (request: ProxyRequest, frames: readonly Uint8Array[], status: StatusCode) => void;
   readonly respond: (request: ProxyRequest, answer: ProxyResponse) => void;
-  /** Reports a server that cannot be reached: once, until it is reached again. */
+  /** Called when a server cannot be reached. Called again for the same server only after it was reached. */
   readonly onProblem: (problem: BatonError) => void;
   readonly onIdle: () => void;
   readonly random?: () => number;
@@ -50,7 +50,7 @@ export interface ProxyRequestForwarderOptions {
 
 type IncomingRequest = Pick<ProxyRequest, "client" | "envelope" | "frames" | "bytes" | "traits">;
 
-/** How long a server is unreachable before this is reported, in milliseconds. */
+/** How long a server must be unreachable before that is reported, in milliseconds. */
 const reportAfterMs = 1000;
 
 const decoder = new TextDecoder();
@@ -99,8 +99,8 @@ export class ProxyRequestForwarder implements ServerLinkHost {
   }
 
   /**
-   * Accepts a request, and responds by the request's deadline. Returns null, or a sentence that says why the request is
-   * refused.
+   * Accepts a request, and responds to it before its deadline. Returns null; if the request is refused, a sentence that
+   * says why.
    */
   acceptRequest({ client, envelope, frames, bytes, traits }: IncomingRequest): string | null {
     const refusal = this.#admission.admit(client, traits.topic, bytes);
@@ -135,7 +135,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     }
   }
 
-  /** Ends requests as if their deadlines had passed: all of them, or only those that no server is executing. */
+  /** Ends requests as if their deadlines had passed: all requests, or only those that no server is executing. */
   endRequests(which: "all" | "waiting", why: string): void {
     for (const request of this.#inFlight) {
       const isBusy = request.location.kind === "sent" && !request.traits.mayWait;
@@ -192,7 +192,9 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     this.#links.keepOnly(this.#options.directory.servers);
   }
 
-  /** Lets requests that wait for this server look up their topic again, because an operator may have moved it. */
+  /**
+   * Makes requests that wait for this server look up their topic again, because an operator may have moved the topic.
+   */
   onUnreachable(link: ServerLink, reason: Error): void {
     this.#reportProblem(link, `it is not reached: ${reason.message}`);
     for (const request of link.takeWaiting()) {
@@ -203,7 +205,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     this.#links.keepOnly(this.#options.directory.servers);
   }
 
-  /** Reports a lost server, unless it has left or is connected again shortly after. */
+  /** Reports a lost server, unless it has left the service or is connected again shortly afterwards. */
   #reportProblem(link: ServerLink, what: string): void {
     link.cancelProblemReport ??= this.clock.startTimer(reportAfterMs, () => {
       const isThere = this.#options.directory.servers.get(link.id)?.endpoint === link.endpoint;
@@ -243,7 +245,8 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     for (const request of requests) {
       if (route === null) request.pendingReason = `the server of the topic could not be looked up: ${why}`;
       if (route === null) this.#delay(request);
-      // This request creates the topic, and arrived while other requests looked the topic up. Look again.
+      // This request creates the topic. It arrived while other requests were looking up the topic, so the topic is
+      // looked up again.
       else if (route.kind === "no topic" && doesRequestCreateTopic(decodePubsubMessage(request.frames))) {
         this.#route(request);
       } else this.#followRoute(request, route);
@@ -299,8 +302,8 @@ export class ProxyRequestForwarder implements ServerLinkHost {
   }
 
   /**
-   * Called when a server of a shared store has left. Treats the requests at this server as if its connection were lost,
-   * because other servers take over its topics. Drops later responses.
+   * Called when a server of a shared store has left. Other servers take over its topics, so this method treats the
+   * requests at this server as if the connection were lost, and drops later responses.
    */
   #takeBack(link: ServerLink): void {
     for (const request of [...this.#inFlight]) {
@@ -321,7 +324,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
   }
 
   /**
-   * Returns whether a request with an unknown outcome may be sent again. A server that has lost its shared database
+   * Returns true if a request with an unknown outcome may be sent again. A server that has lost its shared database
    * during a request opens the topic again, and then knows what was done.
    */
   #mayBeRepeated({ target }: ProxyRequest, frames: readonly Uint8Array[]): boolean {
@@ -390,7 +393,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
   }
 }
 
-/** Returns why the request waits, with the sentence of the server if its response has one. */
+/** Returns the reason why the request waits. If the server's response has a sentence, the reason contains it. */
 function notReadyReason(request: ProxyRequest, frames: readonly Uint8Array[]): string {
   const answer = decodePubsubMessage(frames);
   const said = answer.name === "STATUS" && answer.body !== undefined ? `: ${decoder.decode(answer.body)}` : "";
@@ -426,17 +429,20 @@ function whyDelayed(route: Exclude<TopicRoute, { kind: "server" | "no topic" }>,
 }
 
 export interface ProxyCounters {
-  /** Requests received, including invalid ones. */
+  /** The number of requests received, including invalid ones. */
   requests: number;
-  /** Responses sent, by status, from servers and from the proxy itself. */
+  /** The number of responses sent, by status, from servers and from the proxy itself. */
   readonly responses: Map<StatusCode, number>;
-  /** Requests sent again: to another server, later, or because a connection was lost. */
+  /** The number of requests sent again: to another server, later, or because a connection was lost. */
   retries: number;
-  /** Responses of servers that arrived after their request had ended. */
+  /** The number of responses of servers that arrived after their request had ended. */
   lateResponses: number;
-  /** Responses that were dropped because the client does not read or has disconnected. */
+  /** The number of responses that were dropped because the client does not read or has disconnected. */
   undeliveredResponses: number;
-  /** Messages that were dropped without a response: a STATUS message, or one with too many envelope frames. */
+  /**
+   * The number of messages that were dropped without a response: STATUS messages, and messages with too many envelope
+   * frames.
+   */
   dropped: number;
   serversLost: number;
   /** Latency of requests about topics, including those that the proxy answered itself. */
@@ -476,7 +482,8 @@ export class ProxyRequestAdmission {
     if (client.requests >= limits.requestsPerClient) return over("this connection", limits.requestsPerClient);
     if (ofTopic >= limits.requestsPerTopic) return over(`the topic ${JSON.stringify(topic)}`, limits.requestsPerTopic);
     if (this.#requests >= limits.requestsInAll) return over("this proxy", limits.requestsInAll);
-    // A single message is always admitted, because otherwise a limit below the largest body would refuse it forever.
+    // A single message is always admitted: if the limit is below the largest body, that body would otherwise be refused
+    // forever.
     const isOver = (present: number, limit: number) => present > 0 && present + bytes > limit;
     if (isOver(client.bytes, limits.bytesPerClient)) {
       return `Not now: this connection has ${client.bytes} bytes in flight`;
@@ -503,8 +510,8 @@ export class ProxyRequestAdmission {
 }
 
 /**
- * Puts that servers refused because the put before them is not stored yet. When that put is stored, its dependents are
- * sent immediately. Otherwise a series of puts would wait for one back-off per message.
+ * Puts that servers have refused because the previous put is not stored yet. When that put is stored, the puts that
+ * depend on it are sent immediately. Otherwise a series of puts would wait for one back-off per message.
  */
 export class TopicPutDependencies<T> {
   readonly #waiting = new Map<string, Set<T>>();
@@ -513,7 +520,7 @@ export class TopicPutDependencies<T> {
     return this.#waiting.size === 0;
   }
 
-  /** Adds a put that waits for the counter `after`. */
+  /** Adds a put that waits until the counter `after` is stored. */
   add({ stream, after }: TopicPutOrder, waits: T): void {
     if (after === null) return;
     const key = dependencyKey(stream, after);
@@ -530,8 +537,8 @@ export class TopicPutDependencies<T> {
   }
 
   /**
-   * Returns all puts that can be sent now, in order: the dependents of the stored put, then their dependents, and so
-   * on. The puts stay in the table until `delete` is called.
+   * Returns all puts that can be sent now, in order: the puts that depend on the stored put, then the puts that depend
+   * on them, and so on. The puts stay in the table until `delete` is called.
    */
   putsUnblockedBy({ stream, last }: TopicPutOrder, placeOf: (waits: T) => TopicPutOrder | null): T[] {
     const found: T[] = [];

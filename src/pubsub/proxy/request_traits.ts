@@ -1,6 +1,6 @@
 /**
  * Properties of a request that decide how a proxy forwards it. Every request has `RequestTraits`. The other properties
- * are read only if a topic has no known server, or a put has to wait for another. Pure.
+ * are read only if a topic has no known server, or if a put has to wait for another put. Pure.
  */
 import type { InvalidPubsubMessage } from "../wire/decode_message.ts";
 import type { PubsubMessage, PubsubMessageOf } from "../wire/pubsub_messages.ts";
@@ -10,12 +10,12 @@ import { proxyRequestTimeoutMsMax } from "./proxy_limits.ts";
 export interface RequestTraits {
   readonly name: PubsubMessage["name"];
   readonly topic: string;
-  /** Whether the request may have changed something if no response arrives. */
+  /** True if the request may have changed something although no response arrives. */
   readonly changesState: boolean;
-  /** Whether the server recognizes the request when it is sent again, however late. */
+  /** True if the server recognizes the request when it is sent again, even if that is much later. */
   readonly isRepeatable: boolean;
   readonly mayWait: boolean;
-  /** Milliseconds after which the client no longer waits for the response. */
+  /** The time after which the client no longer waits for the response, in milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -45,8 +45,8 @@ export function readPutTraits(frame: Uint8Array, head: PutFrameStart, timeoutMsD
 }
 
 /**
- * Returns how soon the proxy must respond so that the response arrives before the client's deadline. Does not shorten
- * the time that a server may wait for a message, so that NO_MESSAGE arrives.
+ * Returns how soon the proxy must respond, in milliseconds, so that the response arrives before the client's deadline.
+ * Does not shorten the time that a server may wait for a message: the response NO_MESSAGE must arrive, too.
  */
 function requestTimeoutMs(deadlineMs: number | undefined, waitMs: number, timeoutMsDefault: number): number {
   if (deadlineMs === undefined) return Math.min(timeoutMsDefault + waitMs, proxyRequestTimeoutMsMax);
@@ -55,8 +55,8 @@ function requestTimeoutMs(deadlineMs: number | undefined, waitMs: number, timeou
 }
 
 /**
- * Returns whether the server recognizes a repetition: a put by its counter, a subscription by its operation number. A
- * get may always be repeated, because it changes only what its `last` has already acknowledged.
+ * Returns true if the server recognizes a repetition of the request: a put by its counter, a subscription by its
+ * operation number. A get may always be repeated, because it changes only what its `last` has already acknowledged.
  */
 function isRepeatable({ name, headers }: MessageAboutTopic): boolean {
   switch (name) {
@@ -75,33 +75,34 @@ function isRepeatable({ name, headers }: MessageAboutTopic): boolean {
   }
 }
 
-/** Returns whether this request makes the proxy assign the topic to a server if no server owns it. */
+/** Returns true if this request makes the proxy assign the topic to a server when no server owns the topic. */
 export function doesRequestCreateTopic(message: PubsubMessage | InvalidPubsubMessage): boolean {
   return message.name === "SUBSCRIBE" || (message.name === "PUT" && !isReportOfResolvedPuts(message));
 }
 
 /**
- * Returns whether a put only reports that all earlier puts are resolved. Such a report creates no topic. A registration
- * (counter 0) and the end of a session create it, because requests that the network delivers late must find them there.
+ * Returns true if a put only reports that the outcomes of all earlier puts are known. Such a report creates no topic. A
+ * registration (counter 0) and the end of a session do create the topic: if the network delivers requests late, they
+ * must find the registration or the end there.
  */
 function isReportOfResolvedPuts({ counter, batch, headers }: PubsubMessageOf<"PUT">): boolean {
   return counter > 0 && batch?.length === 0 && headers?.fromSession === undefined;
 }
 
 export interface TopicPutOrder {
-  /** Identifies the session and the topic: it is the same for all puts of one session into one topic. */
+  /** Identifies the session and the topic. All puts of one session into one topic have the same value. */
   readonly stream: string;
   /** The counter of the last message of this put. */
   readonly last: number;
-  /** The counter that has to be stored before this put; null if any order is allowed. */
+  /** The counter that must be stored before this put; null if the order does not matter. */
   readonly after: number | null;
 }
 
-/** Returns a put's position among the puts of its session; null for all other requests. */
+/** Returns the position of a put among the puts of its session; null for all other requests. */
 export function readPutOrder(message: PubsubMessage | InvalidPubsubMessage): TopicPutOrder | null {
   if (message.name !== "PUT" || message.headers?.session === undefined) return null;
   const { sender, topic, counter, batch, headers: { session, after = null } } = message;
-  // The key is unambiguous even if names have spaces, because it contains the lengths of the names.
+  // The key contains the lengths of the names, so that it is unambiguous even if names contain spaces.
   const stream = `${session.number} ${sender.length} ${topic.length} ${sender} ${topic}`;
   return { stream, last: counter + (batch?.length ?? 1) - 1, after };
 }

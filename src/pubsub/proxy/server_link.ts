@@ -35,28 +35,37 @@ export interface ServerLinkHost {
 }
 
 interface SentRequest {
-  /** Null after the request has ended. */
+  /** The request; null after it has ended. */
   request: ProxyRequest | null;
   readonly sentMs: number;
-  /** Zero for a request that may wait at the server, which uses no part of the window. */
+  /**
+   * The number of requests that this one counts for in the window: 0 for a request that may wait at the server,
+   * otherwise 1.
+   */
   readonly windowCount: number;
   readonly windowBytes: number;
 }
 
-/** A connection that was shorter than this, in milliseconds, counts as a failure and delays the next one longer. */
+/**
+ * If a connection lasts shorter than this, in milliseconds, it counts as a failure, and the next connection is delayed
+ * longer.
+ */
 const stableMsMin = 1000;
-/** How long an ended request keeps its part of the window while its response is missing, in milliseconds. */
+/**
+ * If the response to an ended request is missing, how long the request keeps its part of the window, in milliseconds.
+ */
 const lateMsMax = 30_000;
 /** How long to wait before trying a full socket again if no response arrives, in milliseconds. */
 const fullSocketRetryMs = 20;
 /**
- * The socket's own limit. It only has to exceed the window plus waiting gets, because this class limits the requests.
+ * The limit of the socket itself. It only has to exceed the window plus waiting gets, because this class limits the
+ * requests.
  */
 const sendHighWater = 100_000;
 
 /**
- * When this much has arrived in one turn of the event loop, the link sends it immediately, so that the server works
- * while the proxy reads the rest.
+ * If this much has arrived in one turn of the event loop, the link sends it immediately: the server can then work while
+ * the proxy reads the rest.
  */
 const sendNowAbove = { requests: 64, bytes: 64 << 10 };
 
@@ -65,7 +74,7 @@ const delimiter = new Uint8Array(0);
 export class ServerLink {
   readonly id: string;
   readonly endpoint: string;
-  /** Set while the server is unreachable; cancels the pending problem report. */
+  /** The function that cancels the pending report of a problem. Set while the server is unreachable. */
   cancelProblemReport: (() => void) | null = null;
   readonly #host: ServerLinkHost;
   readonly #waiting = new FairQueue<ProxyRequestClient, ProxyRequest>();
@@ -110,10 +119,10 @@ export class ServerLink {
   }
 
   /**
-   * Queues the request, so that requests that arrive together go to the server in one write, and the server makes them
+   * Queues the request. Requests that arrive together then go to the server in one write, and the server makes them
    * durable with one flush. While other requests are in flight, the queue is sent after all readable connections were
-   * read, or earlier if much has arrived. Otherwise the request is sent together with what has arrived on its own
-   * connection.
+   * read, or earlier if much has arrived. Otherwise the request is sent together with the other requests that have
+   * arrived on its own connection.
    */
   enqueue(request: ProxyRequest): void {
     request.location = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
@@ -137,7 +146,7 @@ export class ServerLink {
     if (location.kind !== "sent") return;
     const sent = this.#sent.get(location.number);
     if (sent === undefined) return;
-    // The request keeps its part of the window, so that a server that does not respond gets no more than one window.
+    // The request keeps its part of the window. A server that does not respond thus gets only one window of requests.
     if (sent.windowCount > 0) sent.request = null;
     else {
       this.#sent.delete(location.number);
@@ -146,7 +155,7 @@ export class ServerLink {
   }
 
   /**
-   * Tells the server to cancel a get, which would otherwise wait there until its time is over. Does nothing if this
+   * Tells the server to cancel a get, which would otherwise wait there until its time has passed. Does nothing if this
    * message cannot be sent now.
    */
   #cancelGet(number: number): void {
@@ -183,7 +192,7 @@ export class ServerLink {
       onEvent: (event) => {
         if (socket !== this.#socket) return;
         if (event.kind === "connected") this.#handleConnected();
-        // The socket has to finish its event handler first.
+        // Waits until the socket has finished its event handler.
         else if (event.kind === "disconnected") queueMicrotask(() => this.#handleLoss(socket));
         else if (event.kind !== "connectionRefused") this.#host.onUnreachable(this, event.reason);
       },
@@ -296,7 +305,7 @@ export class ServerLink {
     return this.#windowCount < windowPerServer && this.#windowBytes < windowBytesPerServer;
   }
 
-  /** Releases the window's parts of ended requests if their responses are late. */
+  /** Frees the parts of the window that ended requests still have, if their responses are late. */
   #forgetLate(): void {
     const beforeMs = this.#host.clock.now() - lateMsMax;
     for (const [number, sent] of this.#sent) {
@@ -344,8 +353,8 @@ export class ServerLinks implements Iterable<ServerLink> {
   }
 
   /**
-   * Closes idle links to servers that have left. Returns the other links to such servers, because their queued requests
-   * have to go elsewhere. These links stay open, because a server that only lost its session may still respond.
+   * Closes idle links to servers that have left. Returns the other links to such servers: their queued requests have to
+   * go elsewhere. These links stay open, because a server that has only lost its session may still respond.
    */
   keepOnly(servers: ReadonlyMap<string, ProcessAnnouncement>): ServerLink[] {
     const there = new Set(Array.from(servers.values(), ({ endpoint }) => endpoint));

@@ -1,6 +1,6 @@
 /**
  * The topic directory of a proxy, in ZooKeeper: reads the list of servers, announces the proxy, and starts again when a
- * session has ended. Between sessions the directory uses the last list; servers correct an outdated route.
+ * session has ended. Between sessions, the directory uses the last list; if a route is outdated, servers correct it.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -78,16 +78,16 @@ export class ZookeeperTopicDirectory {
   }
 
   /**
-   * Looks up the route. With `creates`, assigns a new topic to a server. Rejects if the coordination service does not
-   * respond.
+   * Looks up the route. If `creates` is true, assigns a new topic to a server. Rejects if the coordination service does
+   * not respond.
    */
   async findRoute(topic: string, options: FindRouteOptions): Promise<TopicRoute> {
     return await this.#requireSession().router.findRoute(topic, options);
   }
 
   /**
-   * Corrects the route after a server has said that it does not own the topic. `hint` is the owner that the server
-   * names, if any.
+   * Corrects the route after a server has responded that it does not own the topic. `hint` is the owner that the server
+   * names; null if it names none.
    */
   correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void {
     this.#current?.router.correctRoute(topic, asked, hint);
@@ -175,7 +175,7 @@ class ResetDetector {
     return [...this.#awaitedServers].sort();
   }
 
-  /** Compares each list of servers with the one before. Returns true if the tree is new, and servers are missing. */
+  /** Compares each list of servers with the previous one. Returns true if the tree is new and servers are missing. */
   observe({ treeId, servers }: Pick<AnnouncedServers, "treeId" | "servers">): boolean {
     const isOther = this.#tree !== null && this.#tree !== treeId;
     if (isOther) { for (const id of this.#servers) this.#awaitedServers.add(id); }

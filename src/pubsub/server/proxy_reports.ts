@@ -42,7 +42,8 @@ export class ReportsToProxies implements AsyncDisposable {
     }
     for (const [id, { endpoint }] of proxies) {
       if (this.#proxies.has(id)) continue;
-      // A queued report that a proxy does not read is useless, because the next one replaces it.
+      // Queues at most one report. A second queued report would be useless, because each report replaces the previous
+      // one.
       const dealer = new DealerSocket({ ...this.#options.socket, sendHighWater: 1 });
       try {
         dealer.connect(endpoint);

@@ -29,7 +29,7 @@ export interface ServerRequestHandlerOptions {
   /** Returns a server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
   readonly latency?: RequestLatencyHistograms;
-  /** Whether a commit compares the topic's epoch (shared store), so that its response is valid without the lease. */
+  /** True if a commit compares the topic's epoch (shared store). Its response is then valid without the lease. */
   readonly confirmsByCommit?: boolean;
 }
 
@@ -57,7 +57,7 @@ export class ServerRequestHandler {
   readonly #inFlight = new Map<number, InFlightRequest>();
   /** The tickets of held gets, by the key of their envelope. */
   readonly #pendingGets = new Map<string, number>();
-  /** Pending requests by topic, in the order of arrival. A later request for the same topic queues behind them. */
+  /** The pending requests by topic, in the order of arrival. A later request for the same topic queues behind them. */
   readonly #admissions = new Map<string, Set<PendingAdmission>>();
   #admitted = 0;
   #nextTicket = 0;
@@ -97,7 +97,7 @@ export class ServerRequestHandler {
     });
   }
 
-  /** Cancels the get with this envelope, because its client no longer waits. The get is answered immediately. */
+  /** Cancels the get with this envelope, because its client no longer waits for it. The get is answered immediately. */
   cancel(envelope: RequestEnvelope): void {
     const key = envelopeKey(envelope);
     const ticket = this.#pendingGets.get(key);
@@ -253,7 +253,7 @@ export class ServerRequestHandler {
     this.#decoded(request, (message) => this.#options.reply(request.envelope, responseTo(message)));
   }
 
-  /** Calls `work` with the whole message, or refuses the request if it is invalid. */
+  /** Calls `work` with the whole message. If the message is invalid, refuses the request. */
   #decoded({ envelope, frames, message }: ClientRequest, work: (message: ClientRequestMessage) => void): void {
     const whole = message ?? decodePubsubMessage(frames);
     if (whole.name === null) this.#options.refuseInvalid(envelope, whole);

@@ -43,7 +43,8 @@ export function makeUnavailableTopicResponse(
 }
 
 /**
- * Replaces a response that was ready only after the lease had ended, because another server may own the topic by now.
+ * Returns a response that replaces one that was ready only after the lease had ended, because another server may own
+ * the topic by then.
  */
 export function replaceUnconfirmedResponse(
   server: string,

@@ -1,7 +1,7 @@
 /**
- * Records which server a data directory belongs to. The identity is written once, so that a store is never served under
- * another id, and a copy never runs beside its original. The file contains its own inode number, which a copy does not
- * share.
+ * Records to which server a data directory belongs. The identity is written only once: a store is then never served
+ * under another ID, and a copy never runs beside its original. The file contains its own inode number, which a copy
+ * does not have.
  */
 import {
   closeSync,
@@ -44,9 +44,9 @@ export function makeServerDataDir(dataDir: string): void {
 }
 
 /**
- * Checks or sets the identity of an open store. With `wasMoved`, the user guarantees that no other copy of this store
- * is used. Throws CONFIG if the directory belongs to another server or is a copy, IO if the file cannot be read or
- * written.
+ * Checks or sets the identity of an open store. If `wasMoved` is true, the user guarantees that no other copy of this
+ * store is used. Throws CONFIG if the directory belongs to another server or is a copy, or IO if the file cannot be
+ * read or written.
  */
 export function claimServerDataDir(dataDir: string, id: string, { wasMoved }: { readonly wasMoved: boolean }): void {
   const claim = readClaim(dataDir);
@@ -89,7 +89,7 @@ function writeClaim(dataDir: string, id: string, { isBackup }: { readonly isBack
   }
 }
 
-/** Returns null if the directory has no identity yet. */
+/** Reads the identity of a directory. Returns null if the directory has none yet. */
 function readClaim(dataDir: string): DataDirClaim | null {
   const path = join(dataDir, fileName);
   try {
@@ -120,7 +120,7 @@ export function identifyServerDataDir(dataDir: string): string {
   return `${hostname()} ${machineId()} ${dev}:${ino}`;
 }
 
-/** Returns systemd's machine id, if there is one, because two machines may have the same host name. */
+/** Returns systemd's machine ID, if there is one; otherwise the host name. Two machines may have the same host name. */
 export function machineId(): string {
   try {
     return readFileSync("/etc/machine-id", "utf8").trim();

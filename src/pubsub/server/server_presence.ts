@@ -25,21 +25,21 @@ export class AnnouncedProcessWatch implements Disposable {
   readonly #options: AnnouncedProcessWatchOptions;
   #servers: AnnouncedServers | null = null;
   #zk: ZooKeeper | null = null;
-  /** Whether this server gets no new topics. */
+  /** True if this server gets no new topics. */
   isDraining = false;
 
   constructor(options: AnnouncedProcessWatchOptions) {
     this.#options = options;
   }
 
-  /** Returns a server's endpoint, or null if it is not running. */
+  /** Returns a server's endpoint; null if it is not running. */
   endpointOf(server: string): string | null {
     return this.#servers?.servers.get(server)?.endpoint ?? null;
   }
 
   /**
-   * Returns the IDs of servers that accept new topics and share the store `store`; for null, of those with a store of
-   * their own.
+   * Returns the IDs of servers that accept new topics and share the store `store`. If `store` is null, returns servers
+   * that have a store of their own.
    */
   serversTakingTopics(store: string | null): string[] {
     const all = [...this.#servers?.servers.values() ?? []];
@@ -92,7 +92,7 @@ export class AnnouncedProcessWatch implements Disposable {
     this.#servers?.[Symbol.dispose]();
   }
 
-  /** Notices when an operator sets or removes the draining mark, which stays valid for the next sessions. */
+  /** Handles the draining mark, which an operator sets or removes. The mark stays valid for the next sessions. */
   #noticeDraining({ servers }: AnnouncedServers): void {
     const { id, endpoint, onDraining } = this.#options;
     const own = servers.get(id);

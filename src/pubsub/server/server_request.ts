@@ -4,21 +4,26 @@ import type { ClientRequestMessage } from "../store/thread/client_request.ts";
 /** The frames before the header of a response: the peer's identity and everything up to the empty frame. */
 export type RequestEnvelope = readonly Uint8Array[];
 
-/** A client's request: its frames, which the storage thread decodes, and what the server has read of them. */
+/**
+ * A client's request: its frames, which the storage thread decodes, and the part of the message that the server has
+ * read.
+ */
 export interface ClientRequest {
   readonly envelope: RequestEnvelope;
   readonly frames: readonly Uint8Array[];
   readonly name: ClientRequestMessage["name"];
   readonly topic: string;
-  /** Null for a put, if the server has read only the first line; the storage thread then decodes the rest. */
+  /**
+   * The message. Null for a put if the server has read only its first line; the storage thread then decodes the rest.
+   */
   readonly message: ClientRequestMessage | null;
 }
 
 const nothing = new Uint8Array(0);
 
 /**
- * Splits the frames that a ROUTER has received. Without an empty frame, the envelope is the identity alone, and the
- * response gets an empty frame anyway.
+ * Splits the frames that a ROUTER has received into envelope and message. If there is no empty frame, the envelope is
+ * only the identity, and the response still gets an empty frame.
  */
 export function splitRequestEnvelope(
   frames: readonly Uint8Array[],

@@ -1,6 +1,6 @@
 /**
- * Gives topics of a shared store to servers that have fewer, for example to a server that lost all its topics when it
- * died and that has come back. Moving a topic within a store copies no data. Owns its timer.
+ * Gives topics of a shared store to servers that have fewer topics. For example, a server that has died and come back
+ * has lost all its topics. Moving a topic within a store copies no data. Owns its timer.
  */
 import type { Clock } from "../../base/support/clock.ts";
 import { chooseServerForTopic } from "../ownership/topic_router.ts";
@@ -9,7 +9,9 @@ export interface TopicBalanceOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly everyMs: number;
-  /** Returns the number of topics of each server that shares the store and takes topics; empty without a session. */
+  /**
+   * Returns the number of topics of each server that shares the store and takes topics; empty if there is no session.
+   */
   readonly counts: () => Promise<ReadonlyMap<string, number>>;
   readonly topics: () => Iterable<string>;
   readonly handOff: (topics: readonly string[], to: string) => Promise<void>;
@@ -36,7 +38,8 @@ export class TopicBalance implements Disposable {
     if (this.#isEnded) return;
     const { clock, everyMs } = this.#options;
     this.#cancel = clock.startTimer(everyMs, () => {
-      // A check fails if the session has ended or the database does not respond. The next check then repeats it.
+      // A check fails if the session has ended or the database does not respond. The next check then does the same
+      // work.
       this.#check().catch(() => {}).finally(() => this.#schedule());
     });
   }
@@ -50,8 +53,8 @@ export class TopicBalance implements Disposable {
 }
 
 /**
- * Decides how many topics a server gives to which other server; null if none. Only a server with clearly more than its
- * share gives topics away, so that topics do not move back and forth. Pure.
+ * Decides how many topics a server gives to which other server; null if none. Only a server with clearly more topics
+ * than its share gives topics away: topics then do not move back and forth. Pure.
  */
 export function decideTopicsToGiveAway(
   counts: ReadonlyMap<string, number>,

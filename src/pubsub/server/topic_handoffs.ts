@@ -26,8 +26,8 @@ export class TopicHandoffs {
   }
 
   /**
-   * Hands off a topic on request. Responds when the handoff has ended: OK with the new epoch, or OVERLOADED with the
-   * reason why the topic is still here.
+   * Hands off a topic on request. Responds when the handoff has ended: with OK and the new epoch, or with OVERLOADED
+   * and the reason why the topic is still here.
    */
   handle(envelope: RequestEnvelope, message: PubsubMessageOf<"MERGE">): void {
     const { server, reply } = this.#options;
@@ -48,14 +48,14 @@ export class TopicHandoffs {
   }
 
   /**
-   * Hands all topics to the other servers in turn, several at a time. Repeats this for topics that arrive meanwhile,
-   * until none is left or none can be moved.
+   * Hands off all topics to the other servers in turn, several at a time. Repeats this for topics that arrive later,
+   * until no topic is left or none can be moved.
    */
   async handOffAll(topics: () => readonly string[], others: () => readonly string[]): Promise<void> {
     for (let moved = 1; moved > 0 && topics().length > 0;) moved = await this.#handOffRound(topics(), others);
   }
 
-  /** Hands these topics to a server. A topic that cannot be moved stays. */
+  /** Hands off these topics to a server. A topic that cannot be moved stays here. */
   async handOffSome(topics: readonly string[], to: string): Promise<void> {
     await this.#handOffRound(topics, () => [to]);
   }

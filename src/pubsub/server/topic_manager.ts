@@ -1,6 +1,6 @@
 /**
- * Executes an operator's request (MANAGE) about one topic, if this server may serve the topic. Responds with OK only if
- * the lease is still held afterwards.
+ * Carries out an operator's request (MANAGE) about one topic, if this server may serve the topic. Responds with OK only
+ * if the lease is still held afterwards.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
@@ -23,7 +23,7 @@ export interface ManageRequestHandlerOptions {
 
 type ManageMessage = PubsubMessageOf<"MANAGE">;
 
-/** The status for each error which says that nothing was changed. */
+/** The status for each error that means that nothing was changed. */
 const refusals: Partial<Record<ErrorCode, StatusCode>> = {
   USAGE: "BAD_REQUEST",
   BAD_DATA: "DAMAGED",
@@ -71,7 +71,7 @@ export class ManageRequestHandler {
     return makeStatusMessage(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } });
   }
 
-  /** Returns the result, or null for an unknown action. */
+  /** Carries out the action and returns the result; null for an unknown action. */
   async #execute({ topic, headers = {} }: ManageMessage, { epoch }: TopicPermit): Promise<unknown> {
     const { store } = this.#options;
     const acceptsLoss = headers.acceptLoss === true;

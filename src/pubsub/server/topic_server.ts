@@ -1,6 +1,6 @@
 /**
- * The publish/subscribe server: owns one ROUTER socket, one store, the ownership of topics across sessions, and the
- * parts that connect them. `leave` ends the server in order, `close` ends it immediately.
+ * The publish/subscribe server. Owns one ROUTER socket, one store, the ownership of topics across sessions, and the
+ * parts that connect them. `leave` ends the server in an orderly way, `close` ends it immediately.
  */
 import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
@@ -53,7 +53,7 @@ function newServerCounters() {
     requests: zeros(Object.keys(messageFields) as PubsubMessageName[]),
     responses: zeros(statusCodes),
     refused: 0,
-    /** How many responses were not sent, because the peer does not read or has disconnected. */
+    /** The number of responses that were not sent, because the peer does not read or has disconnected. */
     responsesDropped: 0,
     /** Times from the arrival of a request to the store's response. */
     latency: newRequestLatencyHistograms(),
@@ -72,17 +72,18 @@ export interface TopicServerOptions {
     | ((hooks: TopicStoreHooks, options: Partial<TopicStoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
     | undefined;
   /**
-   * How often to give topics to servers of a shared store with fewer, in milliseconds; null for never. Default: 10,000.
+   * How often to give topics to servers of a shared store that have fewer topics, in milliseconds; null for never. The
+   * default is 10,000.
    */
   readonly balanceEveryMs?: number | null;
-  /** Whether the data directory is a copy whose original is never served again. */
+  /** True if the data directory is a copy whose original will never be served again. */
   readonly wasMoved?: boolean | undefined;
   /** The endpoint to listen on: `tcp://127.0.0.1:0`, `ipc:///path`. */
   readonly listen: string;
-  /** The endpoint that proxies and other servers use. Default: the actual endpoint of `listen`. */
+  /** The endpoint that proxies and other servers use. By default, the actual endpoint of `listen`. */
   readonly advertise?: string | undefined;
   readonly path: PubsubPath;
-  /** Opens a session; called again whenever one has ended. */
+  /** Opens a session. Called again whenever a session has ended. */
   readonly connect: (signal: AbortSignal) => Promise<ZooKeeper>;
   readonly clock: Clock;
   readonly store?: Partial<TopicStoreOptions>;
@@ -156,7 +157,7 @@ export class TopicServer implements AsyncDisposable {
       limits: pubsubSocketLimits,
       sendHighWater: queuedResponsesPerPeerMax,
       sendHighWaterBytes: queuedResponseBytesPerPeerMax,
-      // Deferred, because the socket still knows the peer during the event.
+      // Done later, because the socket still knows the peer during the event.
       onEvent: (event) => {
         overload.observe(event);
         if (event.kind === "disconnected") queueMicrotask(cancelDisconnected);
@@ -164,12 +165,12 @@ export class TopicServer implements AsyncDisposable {
     });
   }
 
-  /** Whether the server is announced and has its lease. */
+  /** True if the server is announced and has its lease. */
   get isRegistered(): boolean {
     return this.#ownership.isRegistered;
   }
 
-  /** Whether this server gets no new topics. */
+  /** True if this server gets no new topics. */
   get isDraining(): boolean {
     return this.#presence?.isDraining === true;
   }
@@ -202,8 +203,8 @@ export class TopicServer implements AsyncDisposable {
   }
 
   /**
-   * Refuses new requests, completes those in flight, and closes. With `handOff`, first hands its topics to other
-   * servers. Takes little more than `withinMs`. Resolves with the topics that it still owns.
+   * Refuses new requests, completes the requests in flight, and closes. If `handOff` is true, first hands off its
+   * topics to other servers. Takes little longer than `withinMs`. Resolves with the topics that the server still owns.
    */
   async leave(
     { withinMs, handOff = false }: { readonly withinMs: number; readonly handOff?: boolean },
@@ -217,7 +218,7 @@ export class TopicServer implements AsyncDisposable {
     return kept;
   }
 
-  /** Hands all topics to other servers. Drains first, so that this server gets no new ones. */
+  /** Hands off all topics to other servers. First marks this server as draining, so that it gets no new topics. */
   async #handOffTopics(): Promise<void> {
     const { id } = this.#options;
     await this.#presence.drain();
@@ -339,8 +340,8 @@ export class TopicServer implements AsyncDisposable {
   }
 
   /**
-   * Announces the server, and resolves when it is announced. Rejects if the first session fails; later ones are retried
-   * forever.
+   * Announces the server, and resolves when that is done. Rejects if the first session fails; later sessions are
+   * retried forever.
    */
   async #announce(signal: AbortSignal | undefined): Promise<void> {
     let first: ZooKeeper | null = await this.#options.connect(anyAbortSignal(signal, this.#stop.signal));
@@ -376,7 +377,7 @@ export class TopicServer implements AsyncDisposable {
     try {
       this.#dispatch(envelope, content);
     } catch (thrown) {
-      // A bug, or a response that no message can carry. It concerns only this request.
+      // Reports a bug, or a response that no message can contain. Only this request is affected.
       this.#options.onProblem(thrown);
       const reason = `internal error: ${errorMessage(thrown)}`;
       this.#reply(

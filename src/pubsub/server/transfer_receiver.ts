@@ -82,7 +82,7 @@ class IncomingTransfer {
   readonly from: string;
   readonly #options: TopicTransferReceiverOptions;
   readonly #pieces: TransferPiece[] = [];
-  /** The piece that the store is working on. The receiver confirms it when the store asks for the next one. */
+  /** The piece that the store is working on. The receiver confirms the piece when the store asks for the next one. */
   #current: TransferPiece | null = null;
   #next = 0;
   #wake: () => void = () => {};
@@ -95,7 +95,7 @@ class IncomingTransfer {
     this.#options = options;
   }
 
-  /** Queues a piece. Returns false if it is out of order or exceeds the limit. */
+  /** Queues a piece. Returns false if the piece is out of order or exceeds the limit. */
   add(piece: TransferPiece): boolean {
     if (this.#isOver || piece.message.headers?.part !== this.#next || this.#pieces.length > transferPiecesInFlightMax) {
       return false;
@@ -146,7 +146,7 @@ class IncomingTransfer {
     }
   }
 
-  /** Returns the next piece. Rejects if none comes in time. */
+  /** Returns the next piece. Rejects if none arrives in time. */
   async #takePiece(): Promise<TransferPiece> {
     const reason = () => new BatonError("UNREACHABLE", `No piece arrived for ${transferIdleMsMax} ms`);
     using idle = deadlineAfter(this.#options.clock, transferIdleMsMax, { reason });

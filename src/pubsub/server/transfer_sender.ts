@@ -1,5 +1,5 @@
 /**
- * Sends a topic to another server, over a connection of its own, with several pieces in flight. If the connection is
+ * Sends a topic to another server, over a separate connection, with several pieces in flight. If the connection is
  * lost, the transfer ends, and the owner later starts again from the beginning.
  */
 import { BatonError } from "../../base/errors.ts";
@@ -41,7 +41,7 @@ export class TopicTransferSender implements TopicTransferChannel {
         if (event.kind === "connected" || event.kind === "connectionRefused") return;
         const why = event.reason?.message ?? "it closed the connection";
         const error = new BatonError("UNREACHABLE", `${to.id} at ${to.endpoint} cannot receive "${topic}": ${why}`);
-        // Deferred, because the socket has not finished its own work during the event.
+        // Done later, because the socket has not finished its own work during the event.
         queueMicrotask(() => lost.abort(error));
       },
     });
@@ -51,7 +51,7 @@ export class TopicTransferSender implements TopicTransferChannel {
     const { epoch, incarnation, baseOffset } = content;
     let part = 0;
     let unanswered = 0;
-    /** Rejects with UNREACHABLE if the receiver is silent for too long, or with the signal's reason. */
+    /** Runs `work`. Rejects with UNREACHABLE if the receiver is silent for too long, or with the signal's reason. */
     const inTime = async <T>(work: (idle: AbortSignal) => Promise<T>): Promise<T> => {
       const late = `${to.id} at ${to.endpoint} did not respond for ${transferIdleMsMax} ms while receiving "${topic}"`;
       const reason = () => new BatonError("UNREACHABLE", late);
@@ -64,7 +64,10 @@ export class TopicTransferSender implements TopicTransferChannel {
       const message = { name: "TRANSFER", sender: this.#server, topic, headers, body } as const;
       await inTime((idle) => dealer.send([nothing, ...encodePubsubMessage(message)], { signal: idle }));
     };
-    /** Waits until at most `left` pieces are unconfirmed. Returns null if the receiver wants more, or its reply. */
+    /**
+     * Waits until at most `left` pieces are unconfirmed. Returns null if the receiver wants more pieces; otherwise the
+     * receiver's reply.
+     */
     const responses = async (left: number): Promise<TopicTransferReply | null> => {
       let reply: TopicTransferReply | null = null;
       while (reply === null && unanswered > left) {
@@ -90,7 +93,10 @@ export class TopicTransferSender implements TopicTransferChannel {
   }
 }
 
-/** Reads the receiver's reply; null means to send more. Throws if the receiver cannot tell the outcome. */
+/**
+ * Reads the receiver's reply. Returns null if the receiver wants more pieces. Throws if the receiver cannot tell the
+ * outcome.
+ */
 function transferReplyOf(frames: readonly Uint8Array[], to: ServerAddress, topic: string): TopicTransferReply | null {
   const message = decodePubsubMessage(splitRequestEnvelope([nothing, ...frames]).content);
   if (message.name !== "STATUS") {

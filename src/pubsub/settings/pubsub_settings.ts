@@ -22,7 +22,7 @@ const server = sectionSettingDeclarer("pubsub.server.");
 const proxy = sectionSettingDeclarer("pubsub.proxy.");
 const client = sectionSettingDeclarer("pubsub.client.");
 
-/** Settings of a database that several servers share, in place of a data directory. */
+/** Settings of a database that several servers share. The database is used instead of a data directory. */
 export const pubsubStoreSettings = {
   pubsubStore: server("store", textType("url"), {
     help: "URL of a PostgreSQL database for the topics, which several servers share, instead of --data-dir",
@@ -229,5 +229,5 @@ export const pubsubSettings = {
   ...pubsubClientSettings,
 } satisfies SettingTable;
 
-/** The settings with which the product registers. */
+/** The settings of publish/subscribe. */
 export const pubsubTables = { all: pubsubSettings };

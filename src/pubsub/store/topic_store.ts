@@ -1,6 +1,6 @@
 /**
- * A server's topic store, which takes requests and returns responses. The store accesses the disk in its own threads.
- * Requests that arrive during a commit form the next transaction. A response is sent only when its transaction is
+ * A server's topic store, which takes requests and returns responses. The store accesses the disk in threads of its
+ * own. Requests that arrive during a commit form the next transaction. A response is sent only when its transaction is
  * durable. `close` ends the threads.
  */
 import { MessageChannel, Worker } from "node:worker_threads";

@@ -244,10 +244,10 @@ function onBackend(backend: Backend): void {
 
       test.each([
         ["nightly", "", "NAME is the path of the lock's node"],
-        ["/a", "-N 2", "--recipe and -N do not go together"],
-        ["/a", "--priority 5", "--recipe and --priority do not go together"],
+        ["/a", "-N 2", "--recipe and -N cannot be used together"],
+        ["/a", "--priority 5", "--recipe and --priority cannot be used together"],
         ["/a", "-s", "--recipe curator-rw"],
-        ["/a", "--root /x", "--recipe and --root (such a lock is named by its whole path) do not go together"],
+        ["/a", "--root /x", "--recipe and --root (such a lock is named by its whole path) cannot be used together"],
       ])("%s %s is a usage error", async (name, flags, why) => {
         const ended = await session.run(`"$baton" lock --recipe curator ${flags} ${name} -- true`);
         expect(ended).toMatchObject({ code: 64, stderr: expect.stringContaining(why) });

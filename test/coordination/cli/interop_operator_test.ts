@@ -62,7 +62,7 @@ for (const kind of backends) {
       expect(await told("curator /nowhere")).toContain('node "/nowhere" does not exist');
       expect(await told("curator")).toContain("needs one path");
       expect(await told("curator x")).toContain("does not start with a slash");
-      expect(await told("curator /ls --kind gate")).toContain("do not go together");
+      expect(await told("curator /ls --kind gate")).toContain("cannot be used together");
       waits.child.kill("SIGTERM");
       await waits.ended;
     });

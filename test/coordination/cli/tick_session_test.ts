@@ -219,12 +219,12 @@ describe("64: the options contradict each other, and nothing was taken", () => {
     ],
     ["a --tick @reboot", '"@reboot" is not a schedule: @reboot is about one host'],
     ["a --tick @daily --timezone Europe/Belrin", '"Europe/Belrin" is not a time zone of this machine'],
-    ["a --tick @daily -s", "--tick and -s do not go together"],
-    ["a --tick @daily -N 3", "--tick and -N do not go together"],
+    ["a --tick @daily -s", "--tick and -s cannot be used together"],
+    ["a --tick @daily -N 3", "--tick and -N cannot be used together"],
     ["a --tick @daily --retry 1", "--retry needs --catch-up"],
     ["a --tick @daily --catch-up 31d", "a duration of at most 720h"],
-    ["a --catch-up 1h", "--catch-up and no --tick do not go together"],
-    ["a --tick @daily --overlap skip -w 1", "--overlap skip and -w do not go together"],
+    ["a --catch-up 1h", "--catch-up and no --tick cannot be used together"],
+    ["a --tick @daily --overlap skip -w 1", "--overlap skip and -w exclude each other"],
     ["a b --tick @daily", "--tick takes one lock"],
   ];
   let session: BatonSession;

@@ -66,7 +66,7 @@ describe("a command", () => {
     for (const words of ["elect e", "barrier b -N 1", "pool p --items i"]) {
       const refused = await runs(`${words} env echo -- echo ran alone`);
       expect([refused.code, refused.stdout]).toEqual([64, ""]);
-      expect(refused.stderr).toContain("if a command with a -- of its own is meant, write another -- before it");
+      expect(refused.stderr).toContain("if these words are a command that contains --, write another -- before the command");
     }
     // A program that is not there: its words are taken for names, and stderr says so if the rest is no command either.
     const missing = await runs("lock a no-such-program x -- ./no-such-program");
@@ -112,7 +112,7 @@ describe("flock's options", () => {
     ["lock -u busy", "There is no option -u: a lock ends with its command; baton release NAME"],
     ["lock -F busy true", "There is no option -F: baton has to run beside the command"],
     ["lock --no-fork busy true", "leave the option out"],
-    ["lock -x -s busy true", "-x and -s do not go together"],
+    ["lock -x -s busy true", "-x and -s cannot be used together"],
     ["lock 9", "baton hold holds a lock over several steps of a script"],
   ];
   for (const [line, hint] of refused) {
@@ -136,7 +136,7 @@ describe("a job of cron", () => {
     expect((await cron("lock --skip -v busy touch ran")).stderr).toContain('Lock "busy" is busy');
     expect((await session.run("ls ran")).code).not.toBe(0);
     expect(await cron("lock --skip free sh -c 'echo bad >&2; exit 3'")).toMatchObject({ code: 3, stderr: "bad\n" });
-    expect((await cron("lock --skip -E 9 busy true")).stderr).toContain("--skip and -E do not go together");
+    expect((await cron("lock --skip -E 9 busy true")).stderr).toContain("--skip and -E cannot be used together");
   });
 
   test("is told of servers that do not respond", async () => {

@@ -35,7 +35,7 @@ test("words in the wrong place, unknown or missing", async () => {
     ["break x --holder 3f2", "--holder 3f2: at least 4 characters of the id are needed, as baton who shows it"],
     ["break x --holder a --wait 5min", '--wait: "5min" is not a duration: write seconds, or a number with a unit'],
     ["leader", "needs the name of one election"],
-    ["leader x --wait 5 --watch", "--watch and --wait do not go together"],
+    ["leader x --wait 5 --watch", "--watch and --wait cannot be used together"],
     ["forward x", "baton forward needs --listen, as in: baton forward NAME --listen :9000"],
     ["forward x --listen foo", 'Cannot listen on "foo"'],
     ["check x", "it checks the lock of the command that runs it"],

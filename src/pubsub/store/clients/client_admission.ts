@@ -20,15 +20,15 @@ export interface ClientRegistrationNumbers {
 /**
  * - known: the client exists and was not forgotten since the request was made
  * - new: the client is unknown, and the topic has forgotten no client since the request was made
- * - unregistered: the topic may have forgotten the client since, so the request is refused
+ * - unregistered: the topic may have forgotten the client since the request was made, so the request is refused
  */
 export type ClientRegistrationDecision = "known" | "new" | "unregistered";
 
 /**
  * Decides whether the topic may have forgotten the client that sent a request. A topic forgets publishers and their
- * counters, and must not treat a late request of such a client as new. Therefore the topic's registration number grows
- * when it forgets a client. Each request carries the registration number that its client knows, or 0. Pure, so that the
- * model in test/pubsub/model can call it.
+ * counters, and must not treat a late request of such a client as new. The topic's registration number therefore
+ * increases when it forgets a client. Each request contains the registration number that its client knows, or 0. Pure,
+ * so that the model in test/pubsub/model can call this function.
  */
 export function decideClientRegistration(
   carried: number,
@@ -48,7 +48,7 @@ export class ClientAdmission {
   readonly #capacity: ClientCapacity;
   readonly #whyDiskFull: () => string | null;
 
-  /** `whyDiskFull` returns why the disk has no room for a new client, or null. */
+  /** `whyDiskFull` returns the reason why the disk has no room for a new client; null if it has room. */
   constructor(clients: ClientsInMemory, room: ClientCapacity, whyDiskFull: () => string | null) {
     this.#clients = clients;
     this.#capacity = room;
@@ -56,8 +56,9 @@ export class ClientAdmission {
   }
 
   /**
-   * Admits the client of an operation, creates it if it is new, and raises its session. Refuses a get or seek of an
-   * unknown client. `diskFull` says why nothing may be written, or is null. Throws DamageError.
+   * Admits the client of an operation. If the client is new, creates it; raises its session. Refuses a get or seek of
+   * an unknown client. `diskFull` is the reason why nothing may be written; null if writing is possible. Throws
+   * DamageError.
    */
   admit(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult {
     const { client: name, session } = operation;

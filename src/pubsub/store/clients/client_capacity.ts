@@ -12,15 +12,15 @@ import type { StoredTopic } from "../content/stored_topic.ts";
 
 /**
  * Shares of a topic's client limit: the most publishers, the most clients without a session, and the recently active
- * clients that are never forgotten.
+ * clients, which are never forgotten.
  */
 const publisherShare = 0.75;
 const plainShare = 0.5;
 const recentShare = 0.1;
 const warningShare = 0.8;
 /**
- * The topic examines this many candidates for each publisher that it forgets, because some of them may have unresolved
- * puts.
+ * The number of candidates that the topic examines for each publisher that it forgets. Some candidates may have puts
+ * with an unknown outcome.
  */
 const candidates = 2;
 
@@ -42,7 +42,8 @@ export class ClientCapacity {
   }
 
   /**
-   * Returns why a new client is refused, or null. May forget other clients to make room; the caller must commit that.
+   * Returns the reason why a new client is refused; null if it is not. May forget other clients to make room; the
+   * caller must commit that.
    */
   whyFull(topic: StoredTopic, { kind, session }: ClientOperation): string | null {
     const max = this.max;
@@ -68,8 +69,9 @@ export class ClientCapacity {
   }
 
   /**
-   * Forgets the oldest publishers that never subscribed, have no msg-ids and were not active recently, preferably those
-   * without unresolved puts. The topic refuses their earlier requests from now on, so that no message is stored twice.
+   * Forgets the oldest publishers that have never subscribed, have no msg-ids and were not active recently. Prefers
+   * publishers that have no puts with an unknown outcome. From now on, the topic refuses their earlier requests, so
+   * that no message is stored twice.
    */
   #forgetOldest(topic: StoredTopic): void {
     const recent = new Set(this.#clients.recentlyActiveNames(topic.id, Math.ceil(this.max * recentShare)));

@@ -23,7 +23,8 @@ export class ClientsInMemory {
   /** The last client of `#unsubscribed`. */
   #newest: TopicClient | null = null;
   /**
-   * Clients with windows in memory, and the number of counters added since all windows were last dropped from memory.
+   * The clients with windows in memory, and the number of counters that were added since all windows were last dropped
+   * from memory.
    */
   readonly #clientsWithWindows = new Set<TopicClient>();
   #entries = 0;
@@ -36,8 +37,8 @@ export class ClientsInMemory {
   #deletedKeys: { readonly client: TopicClient; readonly id: number }[] = [];
   readonly #forgotten = new Map<number, TopicClient>();
   /**
-   * Fingerprints of the names of all clients of a topic. They show that a client exists if a damaged index does not
-   * find it.
+   * Fingerprints of the names of all clients of a topic. If a damaged index does not find a client, they show that the
+   * client exists.
    */
   readonly #nameFingerprints = new Map<number, Set<number>>();
 
@@ -57,7 +58,7 @@ export class ClientsInMemory {
     let client = this.#unsubscribed.get(slot);
     if (client === undefined) {
       client = this.#rows.clients.findClient(topicId, name) ?? undefined;
-      // The row of a forgotten client exists until the commit.
+      // A forgotten client has a row until the commit.
       if (client !== undefined && this.#forgotten.has(client.id)) client = undefined;
       if (client === undefined) {
         if (this.#nameFingerprints.get(topicId)?.has(fingerprintMessage(encodeStoredName(name)))) {
@@ -131,7 +132,10 @@ export class ClientsInMemory {
     }
   }
 
-  /** Returns the names of a topic's most recently active clients without a subscription that are in memory. */
+  /**
+   * Returns the names of those clients of a topic that have no subscription, were active most recently, and are in
+   * memory.
+   */
   recentlyActiveNames(topicId: number, most: number): string[] {
     return [...this.#unsubscribed.values()].filter((client) => client.topicId === topicId).slice(-most).map((
       { name },
@@ -170,8 +174,7 @@ export class ClientsInMemory {
 
   /**
    * Returns `resolved` if the publisher knows the outcomes of all its puts, and `unresolved` if it has not confirmed
-   * that. Returns `kept` if the publisher has used msg-ids or put without a session, because it must then not be
-   * forgotten.
+   * that. Returns `kept` if the publisher must not be forgotten, because it has used msg-ids or put without a session.
    */
   putResolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
     return readOrIfDamaged("kept", () => {
@@ -195,7 +198,10 @@ export class ClientsInMemory {
     return client.windows;
   }
 
-  /** Drops windows and msg-ids from memory; they are read again when needed. Changes must have been written before. */
+  /**
+   * Drops windows and msg-ids from memory; they are read again when needed. The caller must have written the changes
+   * before.
+   */
   forgetWindows(): void {
     for (const client of this.#clientsWithWindows) {
       client.windows = null;
@@ -210,9 +216,9 @@ export class ClientsInMemory {
   }
 
   /**
-   * Creates a window, which the next commit stores. Deletes the window of the oldest session if the client has too many
-   * windows. Keeps the new window even if its session is the oldest, because the client may not know that the put
-   * arrived.
+   * Creates a window, which the next commit stores. If the client has too many windows, deletes the window of the
+   * oldest session. Keeps the new window even if its session is the oldest, because the client may not know that the
+   * put arrived.
    */
   createWindow(client: TopicClient, session: number, key: string): PublisherWindow {
     const windows = this.windowsOf(client);
@@ -232,7 +238,7 @@ export class ClientsInMemory {
     return window;
   }
 
-  /** Drops the unwritten changes of a window. Returns whether the window itself is not stored yet. */
+  /** Drops the unwritten changes of a window. Returns true if the window itself is not stored yet. */
   #dropUnwritten(window: PublisherWindow): boolean {
     const isNew = this.#raisedBounds.get(window)?.isNew ?? false;
     this.#raisedBounds.delete(window);
@@ -240,7 +246,7 @@ export class ClientsInMemory {
     return isNew;
   }
 
-  /** Notes that the bound of a window was raised without a new counter. */
+  /** Records that the bound of a window was raised without a new counter. */
   markBoundRaised(client: TopicClient, window: PublisherWindow): void {
     if (!this.#raisedBounds.has(window)) this.#raisedBounds.set(window, { client, isNew: false });
   }
@@ -306,8 +312,8 @@ export class ClientsInMemory {
   }
 
   /**
-   * Stores the window's bound with the entries, because after a crash a counter below the bound must not be treated as
-   * new.
+   * Stores the window's bound together with the entries: after a crash, a counter below the bound must not be treated
+   * as new.
    */
   #takeEntries(change: TopicChange, { client: { id: client, topicId }, window, entries }: {
     readonly client: TopicClient;
@@ -332,6 +338,6 @@ export class ClientsInMemory {
   }
 }
 
-/** Whether the client has a session, and has never subscribed. */
+/** Returns true if the client has a session and has never subscribed. */
 const isPurePublisher = ({ position, op, opSession, session }: TopicClient) =>
   position === null && op === 0 && opSession === 0 && session > 0;

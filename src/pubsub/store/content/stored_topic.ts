@@ -13,19 +13,22 @@ export class StoredTopic {
   readonly name: string;
   readonly log: TopicLog;
   readonly subscribers: Map<string, TopicClient>;
-  /** Identifies the content; its message ids start after `baseOffset`. */
+  /** An ID of the content. The message IDs of the content are greater than `baseOffset`. */
   readonly incarnation: string;
   readonly baseOffset: number;
   epoch: number;
   /**
-   * The server that receives the sealed topic. A sealed topic executes no operation until it is opened at a higher
-   * epoch.
+   * The server that receives the sealed topic; null if the topic is not sealed. A sealed topic executes no operation
+   * until it is opened at a higher epoch.
    */
   sealedFor: string | null;
   clientCount: number;
-  /** Clients without a session. */
+  /** The number of clients without a session. */
   plainCount: number;
-  /** Grows when the topic forgets publishers, so that it does not treat their earlier requests as new. */
+  /**
+   * A number that increases when the topic forgets publishers. The topic then does not treat their earlier requests as
+   * new.
+   */
   registration: number;
   /** Describes damaged or missing clients, whose positions are unknown; null if there are none. */
   readonly damagedClients: string | null;
@@ -64,7 +67,7 @@ export class StoredTopic {
     for (const { position } of this.subscribers.values()) if (position !== null) yield position;
   }
 
-  /** Moves a subscriber; a null position means not subscribed. */
+  /** Moves a subscriber to a position. If the position is null, the client is no longer subscribed. */
   moveSubscriber(subscriber: TopicClient, position: number | null): void {
     const from = subscriber.position;
     if (from === position) return;
@@ -77,7 +80,7 @@ export class StoredTopic {
     }
   }
 
-  /** Returns how many messages are after this position. The ids that a restore has skipped do not count. */
+  /** Returns the number of messages after this position. IDs that a restore has skipped do not count. */
   pendingAfter(position: number): number {
     const { firstId: first, lastId: last } = this.log;
     const from = Math.max(position, first - 1);
@@ -95,8 +98,8 @@ export class StoredTopic {
   }
 
   /**
-   * Returns how many undelivered messages the slowest subscriber has. Looks at all subscribers only after the slowest
-   * one has moved.
+   * Returns the number of undelivered messages of the slowest subscriber. Looks at all subscribers only after the
+   * slowest one has moved.
    */
   pendingOfSlowest(): number {
     if (this.subscribers.size === 0) return 0;
@@ -115,8 +118,8 @@ export interface RowDeletionBudget {
 }
 
 /**
- * Deletes the messages that every subscriber has acknowledged, and those beyond the retention limits, with the next
- * commit. Deletes at most as many rows as `budget` allows. Returns whether more rows could be deleted.
+ * Deletes, with the next commit, the messages that every subscriber has acknowledged and the messages beyond the
+ * retention limits. Deletes at most as many rows as `budget` allows. Returns true if more rows could be deleted.
  */
 export function deleteOldTopicRows(
   topic: StoredTopic,
@@ -133,7 +136,7 @@ export function deleteOldTopicRows(
 }
 
 /**
- * Returns whether retention deletes the oldest row. The row is kept while a limit still covers one of its messages, so
+ * Returns true if retention deletes the oldest row. While a limit still covers one of its messages, the row is kept, so
  * the topic keeps slightly more messages than the limit requires.
  */
 export function retentionDeletesOldestRow(topic: StoredTopic, options: TopicStoreOptions, nowMs: number): boolean {
@@ -147,8 +150,9 @@ export function retentionDeletesOldestRow(topic: StoredTopic, options: TopicStor
 }
 
 /**
- * Returns why these new messages exceed the topic's limits, or null. A topic without subscribers stores nothing and is
- * never full. A batch that alone exceeds a limit is accepted as a whole if one of its messages fits.
+ * Returns the reason why these new messages exceed the topic's limits; null if they do not. A topic without subscribers
+ * stores nothing and is never full. A batch that alone exceeds a limit is accepted as a whole if one of its messages
+ * fits.
  */
 export function whyTopicFull(
   topic: StoredTopic,
@@ -169,7 +173,7 @@ export function whyTopicFull(
   return `${pending} undelivered messages for the slowest subscriber${more}; the limit is ${maxPending}`;
 }
 
-/** Returns the bytes of the largest body, and of all bodies. */
+/** Returns the size of the largest body and of all bodies together, in bytes. */
 function bodySizesOf(bodies: readonly Uint8Array[]): [largest: number, all: number] {
   let largest = 0;
   let all = 0;

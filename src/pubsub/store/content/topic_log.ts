@@ -1,17 +1,17 @@
 /**
  * The log of a topic, which has many messages in each row. Puts append messages at the end. Rows at the start are
- * deleted when every subscriber has acknowledged them. The log counts the subscribers that still need the oldest row,
- * so that puts and gets need not look at all subscribers.
+ * deleted when every subscriber has acknowledged them. The log counts the subscribers that still need the oldest row;
+ * puts and gets then need not look at all subscribers.
  */
 import { messageRecordAt, TopicDataWriter, type TopicMessageRecord } from "../../wire/topic_records.ts";
 import { readOrIfDamaged } from "../../../base/storage/damage.ts";
 import { logRowBytesMax, logRowMessagesMax } from "../limits/topic_store_limits.ts";
 import type { LogRow, LogRowHead, MessageReader, TopicChange, TopicRow } from "../rows/topic_rows.ts";
 
-/** A writer with a larger buffer is not reused. */
+/** The largest buffer of a writer that is reused, in bytes. */
 const spareBytesMax = 2 * logRowBytesMax;
 /**
- * The writer for the next row of any topic. It is reused because allocating a writer would take most of the time for a
+ * The writer for the next row of any topic. It is reused, because allocating a writer would take longer than writing a
  * small row.
  */
 let spareWriter: TopicDataWriter | null = null;
@@ -24,7 +24,7 @@ interface UnwrittenRow {
   readonly row: LogRow;
 }
 
-/** The positions of a topic's subscribers: the ids of their last acknowledged messages. */
+/** The positions of a topic's subscribers: for each, the ID of the last message that it has acknowledged. */
 export type SubscriberPositions = Iterable<number>;
 
 export class TopicLog {
@@ -34,12 +34,12 @@ export class TopicLog {
   /** The row that was written last, which most readers need. */
   #newest: LogRow | null = null;
   #oldest: LogRowHead | "damaged" | null;
-  /** How many subscribers have not acknowledged all of the oldest row. */
+  /** The number of subscribers that have not acknowledged all of the oldest row. */
   #subscribersOfOldest = 0;
   #pending: TopicDataWriter | null = null;
   #pendingOffsets: number[] = [];
   #pendingFirst = 0;
-  /** The heads of the latest rows in order, and the last message before these rows. They save queries. */
+  /** The heads of the latest rows in order, and the last message before these rows. Keeping them saves queries. */
   #written: LogRowHead[] = [];
   #writtenAfter = Infinity;
   /** The rows that the next commit adds, in order, and the rows that it deletes. */
@@ -65,7 +65,7 @@ export class TopicLog {
     this.#oldest = this.#findOldest(0, this.gone);
   }
 
-  /** The oldest existing message, or `lastId` + 1 if there is none. */
+  /** The ID of the oldest existing message; `lastId` + 1 if there is none. */
   get firstId(): number {
     if (this.#oldest === "damaged") return this.gone + 1; // a reader of this message gets the error
     return this.#oldest?.first ?? (this.#pending === null ? this.lastId + 1 : this.#pendingFirst);
@@ -92,14 +92,14 @@ export class TopicLog {
     this.lastId += countSubscribers;
   }
 
-  /** The first message that is not in a row yet; null if all messages are in rows. */
+  /** The ID of the first message that is not in a row yet; null if all messages are in rows. */
   get firstPendingId(): number | null {
     return this.#pending === null ? null : this.#pendingFirst;
   }
 
   /**
-   * Makes a row of the appended messages, which the next commit stores. Must be called before a subscriber's position
-   * moves to one of these messages.
+   * Makes a row of the appended messages, which the next commit stores. The caller must do this before a subscriber's
+   * position moves to one of these messages.
    */
   flush(): void {
     if (this.#pending === null) return;
@@ -134,8 +134,8 @@ export class TopicLog {
   }
 
   /**
-   * Returns the row with message `id`, or else the first row after this message. Returns null if there is none. Throws
-   * DamageError.
+   * Returns the row with message `id`. If no row has it, returns the first row after this message; null if there is
+   * none. Throws DamageError.
    */
   rowAt(id: number): LogRow | null {
     const newest = this.#newest;
@@ -149,7 +149,7 @@ export class TopicLog {
     const at = this.messages.findRowUpTo(id);
     if (at !== null && at.last >= id) return this.messages.load(at);
     const next = this.messages.findRowAfter(id) ?? unwritten?.head ?? null;
-    // Messages before the row may only be missing if they had no subscriber, or if an operator gave them up.
+    // Messages before the row may be missing only if they had no subscriber, or if an operator gave them up.
     const had = Math.max(id - 1, this.gone);
     const before = next?.previous ?? this.stored;
     if (before > had) throw this.messages.missingRowError(had + 1, before);
@@ -165,7 +165,7 @@ export class TopicLog {
     for (const position of positions) if (position < oldest.last) this.#subscribersOfOldest++;
   }
 
-  /** Notes that a subscriber's position has changed; null means not subscribed. */
+  /** Records that a subscriber's position has changed; null means not subscribed. */
   noteSubscriberMove(from: number | null, to: number | null): void {
     const last = this.oldestRow?.last ?? -1;
     const was = from !== null && from < last;
@@ -177,12 +177,12 @@ export class TopicLog {
     return this.oldestRow !== null && this.#subscribersOfOldest === 0;
   }
 
-  /** The oldest row; null if there is none, or if it is unknown because of damage. */
+  /** The oldest row; null if there is none, or if damage makes it unknown. */
   get oldestRow(): LogRowHead | null {
     return this.#oldest === "damaged" ? null : this.#oldest;
   }
 
-  /** Storage time of the last message in the oldest row; null if there is no row or it is damaged. */
+  /** The storage time of the last message in the oldest row; null if there is no row or it is damaged. */
   oldestTimeMs(): number | null {
     const { oldestRow: oldest } = this;
     if (oldest === null) return null;
@@ -195,7 +195,7 @@ export class TopicLog {
   dropOldest(positions: SubscriberPositions): void {
     const { oldestRow: oldest } = this;
     if (oldest === null) return;
-    const next = this.#nextRow(oldest); // before any change, because the row may have to be loaded
+    const next = this.#nextRow(oldest); // this comes before any change, because the row may have to be loaded
     if (this.#unwritten[0]?.head === oldest) this.#unwritten.shift();
     else this.#deleted.push(oldest);
     this.messages.uncache(oldest);

@@ -14,15 +14,17 @@ export interface PutDecisionFacts {
   readonly sameMsgId: { readonly id: number; readonly fingerprint: number } | null;
   readonly fingerprints: readonly number[];
   readonly last: number;
-  /** Returns why nothing more can be stored, or null. Called only if something would be stored. */
+  /**
+   * Returns the reason why nothing more can be stored; null if there is room. Called only if something would be stored.
+   */
   readonly fullReason: (messages: number) => string | null;
 }
 
 export type PutDecision =
   | RefusedOperation
   /**
-   * `bound` is the window's new bound, `newIndexes` are the bodies to store with ids from `last` + 1, and `ids` has an
-   * ID for each body.
+   * The put is stored. `bound` is the window's new bound. `newIndexes` are the indexes of the bodies to store, with IDs
+   * from `last` + 1. `ids` has an ID for each body.
    */
   | {
     readonly kind: "done";
@@ -43,7 +45,7 @@ export function decidePut(put: PutOperation, view: PutDecisionFacts): PutDecisio
   const newIndexes: number[] = [];
   for (let index = 0; index < fingerprints.length; index++) {
     const counter = put.counter + index;
-    // The bound before this request counts, because a request must not make its own counters stale.
+    // Uses the bound before this request, because a request must not make its own counters stale.
     if (counter < window.firstUnacked) return refuseStale(counter, window.firstUnacked);
     const known = window.get(counter) ?? view.sameMsgId;
     if (known === null) {
@@ -71,7 +73,7 @@ export function countPutBytes({ bodies, client, msgId }: PutOperation): number {
   return bodies.reduce((sum, { byteLength }) => sum + byteLength + each, putOverheadBytes);
 }
 
-/** Converts message ids to ranges; usually there is only one range. */
+/** Converts message IDs to ranges; usually there is only one range. */
 export function toMessageIdRanges(ids: readonly number[]): MessageIdRange[] {
   const ranges: MessageIdRange[] = [];
   let first = ids[0];
@@ -98,7 +100,9 @@ function refuseMalformed(put: PutOperation, highest: number): PutDecision | null
   return null;
 }
 
-/** Refuses a counter of a client without sessions if too few counters would be left for the client's other programs. */
+/**
+ * Refuses a counter of a client without sessions if it would leave too few counters for the client's other programs.
+ */
 function refuseWithoutRoom(put: PutOperation, highest: number, window: PublisherWindow): PutDecision | null {
   if (put.session !== null || !isClientNumberTooHigh(highest, window.highest)) return null;
   return refuseOperation(

@@ -17,15 +17,15 @@ export interface SubscriberState extends LastClientOperation {
 export interface TopicLogState {
   readonly firstId: number;
   readonly lastId: number;
-  /** The ids up to this ID may have been assigned before a restore or loss. 0 if there was none. */
+  /** The message IDs up to this one may have been assigned before a restore or loss. 0 if there was none. */
   readonly baseOffset?: number;
 }
 
 export type GetDecision =
   | RefusedOperation
   /**
-   * `position` is the subscriber's new position, `next` is the next message, and `missed` counts the deleted messages
-   * before it.
+   * `position` is the subscriber's new position, `next` is the ID of the next message, and `missed` is the number of
+   * deleted messages before it.
    */
   | { readonly kind: "read"; readonly position: number; readonly next: number; readonly missed: number };
 
@@ -51,13 +51,13 @@ export function decideGet(get: GetOperation, subscriber: SubscriberState, log: T
   return { kind: "read", position: moved, next, missed: countMissedMessages(moved, next, log.baseOffset) };
 }
 
-/** How many ids a topic skips after a loss; more ids cannot have been lost. */
+/** The number of IDs that a topic skips after a loss. It is certain that fewer messages were lost. */
 export const messageIdsSkippedAfterLoss = 2 ** 32;
 
 /**
- * Returns how many messages a subscriber has missed between message `had` and message `next`. Returns 0 if a restore or
- * a loss is between them, because their number is then unknown. `baseOffset` shows only the last restore or loss; an
- * earlier loss shows as a large gap, because the topic skipped ids.
+ * Returns the number of messages that a subscriber has missed between message `had` and message `next`. If a restore or
+ * a loss is between them, the number is unknown, and the result is 0. `baseOffset` shows only the last restore or loss.
+ * An earlier loss appears as a large gap, because the topic skipped IDs.
  */
 export function countMissedMessages(had: number, next: number, baseOffset = 0): number {
   const count = next - had - 1;

@@ -1,16 +1,16 @@
 /**
- * Computes the fingerprint of a message's body, which shows whether a put with a known counter is a duplicate. The
- * fingerprint has 32 bits of a CRC-32 and 21 bits of a multiplicative hash. A publisher that causes a collision on
- * purpose only loses its own message.
+ * Computes the fingerprint of a message's body. The fingerprint shows whether a put with a known counter is a
+ * duplicate. It consists of 32 bits of a CRC-32 and 21 bits of a multiplicative hash. A publisher that causes a
+ * collision on purpose loses only its own message.
  */
 import { crc32 } from "node:zlib";
 
 const seed = 0x9747b28c;
-/** The view of the last buffer is kept if the buffer has at most this size, because many bodies share one buffer. */
+/** The largest buffer of which the last view is kept, in bytes. It is kept because many bodies share one buffer. */
 const keptBytesMax = 1 << 20;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
 
-/** Returns an integer from 0 to 2^53 - 1. */
+/** Returns the fingerprint of a body: an integer from 0 to 2^53 - 1. */
 export function fingerprintMessage(body: Uint8Array): number {
   const words = body.byteLength >>> 2;
   let hash = seed ^ body.byteLength;

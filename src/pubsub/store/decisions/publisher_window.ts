@@ -9,7 +9,7 @@ interface WindowRow {
 }
 
 export class PublisherWindow {
-  /** 0 for a client without sessions. The bound of its window follows the newest counter. */
+  /** The number of the session; 0 for a client without sessions, whose bound follows the newest counter. */
   readonly session: number;
   readonly key: string;
   readonly #resolved = new Map<number, ResolvedPutCounter>();
@@ -62,7 +62,7 @@ export class PublisherWindow {
     if (entry.counter > this.#highest) this.#highest = entry.counter;
   }
 
-  /** Notes that the entries are in the stored row `id`. */
+  /** Records that the entries are in the stored row `id`. */
   addRow(id: number, entries: readonly ResolvedPutCounter[]): void {
     let highest = -1;
     for (const { counter } of entries) highest = Math.max(highest, counter);
@@ -70,13 +70,13 @@ export class PublisherWindow {
   }
 
   /**
-   * Forgets the oldest `rows` stored rows if all their counters are below the bound. Returns the id of the last of
-   * these rows, up to which the store can delete rows. Returns null if it forgets nothing.
+   * Forgets the oldest `rows` stored rows if all their counters are below the bound. Returns the ID of the last of
+   * these rows; the store can delete rows up to this ID. Returns null if it forgets nothing.
    */
   forgetRows(rows: number): number | null {
     for (let index = 0; index < rows; index++) {
       const row = this.#rows[index];
-      // Rows are almost in the order of their counters, so a row that is out of order waits for the rows before it.
+      // Rows are almost in the order of their counters. A row that is out of order waits for the rows before it.
       if (row === undefined || row.highest >= this.#firstUnacked) return null;
     }
     const gone = this.#rows.splice(0, rows);

@@ -20,8 +20,8 @@ export type SessionFenceResult =
   | { readonly kind: "fenced"; readonly reason: string };
 
 /**
- * Checks a request's session against the stored session. A request without a session is never fenced. If two client
- * states, such as a state and its copy, use the same session number with different keys, the first state wins.
+ * Checks a request's session against the stored session. A request without a session is never fenced. Two client
+ * states, such as a state and its copy, may use the same session number with different keys; the first state then wins.
  */
 export function checkClientSession(client: ClientSessionState, session: SessionToken | null): SessionFenceResult {
   if (session === null) return { kind: "passed", raised: false };
@@ -38,7 +38,7 @@ export function checkClientSession(client: ClientSessionState, session: SessionT
   return { kind: "fenced", reason };
 }
 
-/** Whether too few numbers would be left for a client that uses `number` after `last`. */
+/** Returns true if too few numbers would be left for a client that uses `number` after `last`. */
 export function isClientNumberTooHigh(number: number, last: number): boolean {
   return number >
     Math.max(unrestrictedClientNumberMax, Math.min(last + clientNumberStepMax, Number.MAX_SAFE_INTEGER - 1));
@@ -52,7 +52,7 @@ export interface LastClientOperation {
 
 /**
  * Compares the number of an operation with the client's last operation. Returns `any` for an operation without a
- * number, and `no room` if a client without sessions would have too few numbers left.
+ * number. Returns `no room` if a client without sessions would have too few numbers left.
  */
 export function compareWithLastOperation(
   done: LastClientOperation,

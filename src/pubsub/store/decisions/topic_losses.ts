@@ -7,44 +7,44 @@ import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { PutOperation } from "../operations/store_operations.ts";
 
 export interface MessageLoss {
-  /** True if confirmed messages are missing; false if they may be. */
+  /** True if confirmed messages are certainly missing; false if they may be missing. */
   readonly isCertain: boolean;
   /** The last message before the lost messages. */
   readonly last: number;
   /** The last of the lost messages; null if unknown. */
   readonly lastLost: number | null;
-  /** Messages put after the loss have ids above this ID. */
+  /** Messages that were put after the loss have IDs greater than this one. */
   readonly baseOffset: number;
-  /** Clients that existed at the time of the loss have at most this number. */
+  /** Clients that existed at the time of the loss have numbers up to this one. */
   readonly lastClient: number;
   readonly atMs: number;
 }
 
 /**
- * The database keeps the latest losses of a topic, at most this many and for this many days. Subscribers are told about
- * these losses, and doctor lists them.
+ * The most losses of a topic that the database keeps, and for how many days. Subscribers are told about these losses,
+ * and doctor lists them.
  */
 export const topicLossesKept = 16;
 export const topicLossDaysKept = 30;
 /**
- * How long a loss is reported to publishers, in milliseconds. Each server that owns the topic tells each publisher
- * once.
+ * How long a loss is reported to publishers, in milliseconds. Each server that owns the topic tells each publisher only
+ * one time.
  */
 const publisherMs = 86_400_000;
 
 export class TopicLosses {
   readonly #losses: readonly MessageLoss[];
-  /** The session and counter of the put that got the report of the losses, by the publisher's number. */
+  /** The session and counter of the put whose response reported the losses, by the publisher's number. */
   readonly #told = new Map<number, string>();
 
   constructor(losses: readonly MessageLoss[] = []) {
-    // Lost commits without messages, for example of positions only, are no loss for clients.
+    // Commits without messages, for example of positions only, may be lost, too. For clients, that is no loss.
     this.#losses = losses.filter(({ last, lastLost }) => lastLost === null || lastLost > last);
   }
 
   /**
-   * Returns the headers that report losses in the response to a put. A publisher gets them once, and again if it
-   * repeats this put.
+   * Returns the headers that report losses in the response to a put. A publisher gets them only one time; if it repeats
+   * this put, it gets them again.
    */
   forPut(
     client: number,
@@ -61,8 +61,8 @@ export class TopicLosses {
 
   /**
    * Returns headers for a response with messages from `first` on. `position` is the last message that the subscriber
-   * has acknowledged. `received` is the last message that the subscriber says it has received; this message may be
-   * lost. `missed` counts the lost messages that the subscriber has not received, as far as they are known.
+   * has acknowledged. `received` is the last message that the subscriber says it has received; that message may be
+   * lost. `missed` is the number of lost messages that the subscriber has not received, as far as they are known.
    */
   forMessages({ first, client, position, received }: {
     readonly first: number;

@@ -17,7 +17,7 @@ export interface AcceptedGet {
   readonly next: number;
   readonly missed: number;
   /**
-   * The last message of the topic when the get was decided, so that later operations of the batch do not change the
+   * The last message of the topic when the get was decided. Later operations of the batch then do not change the
    * result.
    */
   readonly last: number;
@@ -56,7 +56,7 @@ function readMessages(
     const row = rowOrNullIfDamaged(topic, id, messages.length > 0);
     if (row === null || row.first > last) break;
     const isGivenUp = row.offsets.length === 0;
-    if ((row.first > id || isGivenUp) && messages.length > 0) break; // the ids of one response are contiguous
+    if ((row.first > id || isGivenUp) && messages.length > 0) break; // the IDs of one response must follow each other without gaps
     if (row.first > id) gone += countMissedMessages(id - 1, row.first, topic.baseOffset);
     id = Math.max(id, row.first);
     if (isGivenUp) {

@@ -1,8 +1,8 @@
 /**
  * The topic store without its thread. Executes batches of operations, each batch in one transaction, and returns
  * responses. `decide_put.ts` and `decide_read.ts` decide what an operation does; the engine reads and writes the data.
- * After an exception the engine must not be used and no operation of the batch may be answered, because memory may be
- * ahead of the disk.
+ * After an exception, memory may be ahead of the disk: the engine must not be used again, and no operation of the batch
+ * may be answered.
  */
 import type { ResolvedPutCounter } from "../../wire/topic_records.ts";
 import {
@@ -55,13 +55,16 @@ import { DamageError } from "../../../base/storage/damage.ts";
 
 /** Functions and values that the engine needs from its thread. */
 export interface StoreEngineHooks {
-  /** Called when the response is durable. */
+  /** Called with each response when it is durable. */
   readonly onResponse: (response: StoreResponse) => void;
   /** Wall-clock time in milliseconds, stored with messages. */
   readonly wallClockMs: () => number;
-  /** Reports something to the operator, once. */
+  /** Reports a sentence to the operator, only one time. */
   readonly warn?: (sentence: string) => void;
-  /** Kept outside the engine, because a new engine is created after the disk was full. */
+  /**
+   * The puts that were refused because the store was full. They are kept outside the engine, because a new engine is
+   * created after the disk was full.
+   */
   readonly refusedPuts: RefusedPuts;
   /** Called when a topic is dropped from memory because its commit failed. The topic must then be opened again. */
   readonly onTopicLost?: (topic: string, lost: FailedTopicCommit) => void;
@@ -76,21 +79,21 @@ export class StoreEngine {
   readonly #options: TopicStoreOptions;
   readonly #hooks: StoreEngineHooks;
   readonly #waiting = new WaitingGets();
-  /** The responses of the current batch, and gets that still need messages. */
+  /** The responses of the current batch. Also gets whose messages must still be read. */
   #responses: StoreResponse[] = [];
   #readings: AcceptedGet[] = [];
   readonly #appendedTopics = new Set<StoredTopic>();
   readonly #changedTopics = new Set<StoredTopic>();
   /** True if a response depends on changes that are not on the disk yet. */
   #mustCommit = false;
-  /** Operations that wait for data, in order; the topics of these operations; the data that they need. */
+  /** The operations that wait for data, in order. Also the topics of these operations, and the data that they need. */
   #parked: StoreOperation[] = [];
   readonly #parkedTopics = new Set<string>();
   #lacks: MissingTopicData[] = [];
   #wokenGets: GetOperation[] = [];
-  /** Empty unless the store is shared. */
+  /** The requests of a shared store that wait for a commit; empty if the store is not shared. */
   readonly #unconfirmed = new UnconfirmedRequests();
-  /** Why nothing may be changed; null if changes are allowed. */
+  /** The reason why nothing may be changed; null if changes are allowed. */
   #diskFull: string | null = null;
 
   constructor(rows: TopicRows, options: TopicStoreOptions, hooks: StoreEngineHooks) {
@@ -109,8 +112,8 @@ export class StoreEngine {
   }
 
   /**
-   * Executes a batch in one transaction, or without a transaction if nothing must be durable. Sends the responses after
-   * the commit. If `diskFull` is not null, writes nothing and refuses operations that need a write with this reason.
+   * Executes a batch in one transaction; without a transaction if nothing must be durable. Sends the responses after
+   * the commit. If `diskFull` is not null, writes nothing; an operation that needs a write is refused with this reason.
    */
   *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): StepGenerator {
     this.#responses = [];
@@ -120,8 +123,7 @@ export class StoreEngine {
     this.disk.beginBatch();
     for (const operation of operations) this.#attempt(operation, nowMs);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
-    // A commit is also needed if publishers were forgotten for a refused put. In a shared store, a commit confirms
-    // every response.
+    // Also commits if publishers were forgotten for a refused put. In a shared store, a commit confirms every response.
     const confirms = this.#rows.isShared && this.#responses.length + this.#readings.length > 0;
     if (this.#mustCommit || confirms || this.topics.clients.hasForgotten) yield* this.#commit(nowMs);
     else while (this.#read()) yield* this.#load();
@@ -144,7 +146,7 @@ export class StoreEngine {
     this.#release();
   }
 
-  /** Writes changes that no response waits for, such as cursor moves. Returns whether there was anything to write. */
+  /** Writes changes for which no response waits, such as moved cursors. Returns true if there was anything to write. */
   *writePending(): StepGenerator<boolean> {
     if (!this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.#rows.hasGarbage) return false;
     yield* this.#commit(this.#hooks.wallClockMs());
@@ -201,8 +203,8 @@ export class StoreEngine {
   }
 
   /**
-   * Applies an operation. Refuses the operation without a change if it meets damaged data. An operation that needs data
-   * that is not in memory waits, and so do later operations of the same topic.
+   * Applies an operation. If the operation meets damaged data, refuses it without a change. An operation that needs
+   * data that is not in memory waits, and later operations of the same topic wait behind it.
    */
   #attempt(operation: StoreOperation, nowMs: number): void {
     const isParked = operation.kind === "cancel"
@@ -246,7 +248,7 @@ export class StoreEngine {
     if (this.#rows.isShared) this.#unconfirmed.add(operation);
     const isReading = operation.kind === "get" || operation.kind === "info";
     if (this.#diskFull !== null && !isReading) {
-      const isEnd = operation.kind === "put" && operation.bodies.length === 0; // it is small, so a retry may succeed
+      const isEnd = operation.kind === "put" && operation.bodies.length === 0; // it needs little space, so a retry may succeed
       return this.#refuse(operation, refuseOperation(isEnd ? "OVERLOADED" : "FULL", this.#diskFull));
     }
     switch (operation.kind) {
@@ -308,7 +310,7 @@ export class StoreEngine {
       window.raiseBound(decision.bound);
       if (decision.newIndexes.length === 0) clients.markBoundRaised(client, window);
     }
-    // A duplicate must also wait for the commit: the original may be in this batch.
+    // A duplicate must also wait for the commit, because the original may be in this batch.
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     const isDropped = topic.subscribers.size === 0 && decision.newIndexes.length > 0;
@@ -317,8 +319,8 @@ export class StoreEngine {
   }
 
   /**
-   * Executes an empty put, which settles a session. Older sessions of the client can do nothing more, so the outcomes
-   * of their puts are final.
+   * Executes an empty put, which settles a session. After it, older sessions of the client can do nothing, so the
+   * outcomes of their puts are final.
    */
   #settleSession(put: PutOperation, client: TopicClient, { window, windowGone }: PutDecisionFacts): void {
     this.#mustCommit = true; // the new session or the message may be in this batch
@@ -347,7 +349,7 @@ export class StoreEngine {
         id: ids[index],
         fingerprint: fingerprints[index],
       } as ResolvedPutCounter;
-      // If the msg-id is known under another counter, this counter is resolved as well.
+      // If the msg-id is known under another counter, the outcome of this counter is known, too.
       if (window.get(entry.counter) === undefined) clients.addResolved(client, window, entry);
     }
     const [id] = ids;
@@ -429,7 +431,7 @@ export class StoreEngine {
   #cancel(ticket: number): void {
     const get = this.#waiting.take(ticket);
     if (get === null) return;
-    this.#wokenGets.push(get); // until the response is sent, `abandon` answers this get
+    this.#wokenGets.push(get); // until the response is sent, `abandon` must be able to answer this get
     this.#refuse(get, refuseOperation("NO_MESSAGE", "there is no undelivered message"));
   }
 
@@ -443,7 +445,7 @@ export class StoreEngine {
     const nowMs = this.#hooks.wallClockMs();
     for (const get of this.#waiting.getsOf(topic)) this.#decideAgain(topic, get);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
-    // The responses need no confirmation, because the gets were held during the previous commit.
+    // The responses need no confirmation, because the gets were already held during the previous commit.
     if (this.#mustCommit) yield* this.#commit(nowMs);
     else while (this.#read()) yield* this.#load();
   }
@@ -456,7 +458,7 @@ export class StoreEngine {
     if (here !== null) this.#refuseIfDamaged(get, () => this.#get(get, here));
   }
 
-  /** Reads the messages for the gets of the batch. Returns whether some gets need data that must be loaded first. */
+  /** Reads the messages for the gets of the batch. Returns true if some gets need data that must be loaded first. */
   #read(): boolean {
     if (this.#readings.length === 0) return false;
     const readings = this.#readings;
@@ -479,7 +481,7 @@ export class StoreEngine {
 
   *#commit(nowMs: number): StepGenerator {
     for (const topic of this.#appendedTopics) topic.log.flush();
-    // Messages are read before rows are deleted, because a response may need messages in these rows.
+    // Reads messages before rows are deleted, because a response may need messages in these rows.
     while (this.#read()) yield* this.#load();
     const changes = new Map<number, TopicChange>();
     const changeOf = (topicId: number) => {
@@ -491,7 +493,7 @@ export class StoreEngine {
     this.#changedTopics.clear();
     for (const topic of touched) {
       if (topic.sealedFor !== null) continue; // a sealed copy must keep its hash
-      // The deletion of old rows continues where it stopped if a row must be loaded.
+      // If a row must be loaded, the deletion of old rows continues where it stopped.
       const budget = { rows: deletedRowsPerCommitMax };
       try {
         const isLeft = yield* runWithLoadedData(
@@ -500,7 +502,7 @@ export class StoreEngine {
         );
         if (isLeft) this.#changedTopics.add(topic);
       } catch (error) {
-        if (!(error instanceof RowsUnavailable)) throw error; // what can be deleted is deleted later
+        if (!(error instanceof RowsUnavailable)) throw error; // the rest can be deleted later
       }
       const change = changeOf(topic.id);
       topic.log.takeChanges(change);
@@ -543,7 +545,7 @@ export class StoreEngine {
   }
 }
 
-/** Reads what `decidePut` needs about a put's publisher. Changes nothing. Throws DamageError. */
+/** Reads the facts about a put's publisher that `decidePut` needs. Changes nothing. Throws DamageError. */
 function putView(
   put: PutOperation,
   { client, clients, last, fullReason: full }: Pick<PutDecisionFacts, "last" | "fullReason"> & {
@@ -567,8 +569,8 @@ function putView(
 }
 
 /**
- * Returns why a store does not serve a topic to a request, or null. `topic` is null if the topic is not in memory;
- * `isLost` is true if it was dropped from memory and must be opened again.
+ * Returns the reason why a store does not serve a topic to a request; null if it does. `topic` is null if the topic is
+ * not in memory. `isLost` is true if the topic was dropped from memory and must be opened again.
  */
 function whyNotServed(
   operation: ClientOperation,
@@ -588,7 +590,7 @@ function whyNotServed(
   return topic.sealedFor === null ? null : refuseOperation("OVERLOADED", `topic ${name} is moving to another server`);
 }
 
-/** Returns the refusal of a request that met damaged or unreadable data. Throws any other error. */
+/** Returns the refusal for a request that met damaged or unreadable data. Throws any other error. */
 function refusalOfError(error: unknown): RefusedOperation {
   if (error instanceof DamageError) return refuseOperation("DAMAGED", error.message);
   if (error instanceof RowsUnavailable) return refuseOperation("OVERLOADED", error.message);
@@ -627,7 +629,7 @@ class WaitingGets {
     return gets;
   }
 
-  /** Returns a copy, because the gets may change during the caller's loop. */
+  /** Returns a copy of the list of gets, because the gets may change during the caller's loop. */
   getsOf(topic: StoredTopic): GetOperation[] {
     const gets = this.#topics.get(topic);
     return gets === undefined ? [] : [...gets.values()];
@@ -683,7 +685,7 @@ class UnconfirmedRequests {
 }
 
 /**
- * Returns the refusal of a request to a lost topic. Only a request that changes something can have an unknown outcome.
+ * Returns the refusal for a request to a lost topic. Only a request that changes something can have an unknown outcome.
  */
 function refusalOfLost({ kind }: ClientOperation, { outcome, code, reason }: FailedTopicCommit): RefusedOperation {
   if (outcome === "not_owner") return refuseOperation("NOT_OWNER", reason);

@@ -110,7 +110,7 @@ export class TopicMaintenance {
     );
   }
 
-  /** Returns why the client should not be forgotten, or null if nothing would be lost. */
+  /** Returns what would be lost if the client were forgotten; null if nothing would be lost. */
   #lossByForgetting(topic: StoredTopic, client: TopicClient): string | null {
     if (client.position !== null) {
       return `is subscribed, with ${countWithNoun(topic.pendingAfter(client.position), "undelivered message")}`;

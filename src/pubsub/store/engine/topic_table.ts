@@ -12,7 +12,7 @@ export class ServedTopics {
   readonly clients: ClientsInMemory;
   readonly #rows: TopicRows;
   readonly #topics = new Map<string, StoredTopic>();
-  /** Topics that were dropped from memory because a commit failed, and must be opened again. */
+  /** The topics that were dropped from memory because a commit failed. They must be opened again. */
   readonly #lost = new Set<string>();
   readonly #committedValues = new Map<StoredTopic, string>();
 
@@ -21,7 +21,7 @@ export class ServedTopics {
     this.clients = new ClientsInMemory(rows);
   }
 
-  /** Loads all topics. A topic with a damaged row is unavailable until an operator gives the topic up. */
+  /** Loads all topics. A topic whose row is damaged is unavailable until an operator gives up the topic. */
   *open(): StepGenerator {
     for (const id of yield* awaitAnswer(this.#rows.copies.active())) {
       try {
@@ -74,8 +74,8 @@ export class ServedTopics {
   }
 
   /**
-   * Stops serving a topic and drops it from memory. With `isLost`, this server still owns the topic and will open it
-   * again.
+   * Stops serving a topic and drops it from memory. If `isLost` is true, this server still owns the topic and will open
+   * it again.
    */
   unload(topic: StoredTopic, { isLost = false }: { readonly isLost?: boolean } = {}): void {
     if (isLost) this.#lost.add(topic.name);
@@ -85,14 +85,14 @@ export class ServedTopics {
     this.clients.forgetTopic(topic.id);
   }
 
-  /** Returns the topic's row if it has changed since the last commit, otherwise null. */
+  /** Returns the topic's row if it has changed since the last commit; otherwise null. */
   changedRowOf(topic: StoredTopic): TopicRow | null {
     if (this.#committedValues.get(topic) === changingValuesOf(topic)) return null;
     this.noteCommitted(topic);
     return topic.row();
   }
 
-  /** Notes that the values of the topic are stored, or are stored by the next commit. */
+  /** Records that the values of the topic are stored, or that the next commit stores them. */
   noteCommitted(topic: StoredTopic): void {
     this.#committedValues.set(topic, changingValuesOf(topic));
   }

@@ -1,6 +1,7 @@
 /**
- * Measures how full a topic store's disk is, against the store's own limit and the space of the file system. Measures
- * the disk before the first put of a batch, and counts the bytes of the batch before the store writes them.
+ * Measures how full the disk of a topic store is, compared with the store's own limit and with the space of the file
+ * system. Measures the disk before the first put of a batch, and counts the bytes of the batch before the store writes
+ * them.
  */
 import { type DiskSpace, freeDiskBytesAfterWrite } from "../../../base/storage/disk_space.ts";
 import { diskFullShare, diskReserveShare, diskWarningShare } from "./topic_store_limits.ts";
@@ -14,7 +15,7 @@ const overheadBytes = 64 << 10;
 /** The rows of the store whose disk space is measured. */
 interface MeasuredRows {
   space(): DiskSpace;
-  /** Shrinks a long log to give space back to the file system. Returns whether the log had such space. */
+  /** Shrinks a long log to give space back to the file system. Returns true if the log had such space. */
   freeLog(): boolean;
 }
 
@@ -55,7 +56,7 @@ export class StoreDiskWatch {
     this.#isOld = false;
   }
 
-  /** The used share of the limit that will be reached first; above 1 if the limit is exceeded. */
+  /** The used share of the limit that will be reached first. It is greater than 1 if the limit is exceeded. */
   get usedShare(): number {
     return Math.max(this.#ownShareWith(0), this.#fileSystemShareWith(0));
   }
@@ -85,16 +86,16 @@ export class StoreDiskWatch {
   }
 
   /**
-   * Returns why no new client or topic may be stored, or null. The remaining space is reserved for the positions of
-   * known clients.
+   * Returns the reason why no new client or topic may be stored; null if it may. The remaining space is reserved for
+   * the positions of known clients.
    */
   reserveSentence(): string | null {
     return this.fullSentence(0, diskReserveShare);
   }
 
   /**
-   * Returns why the store cannot take `bytes` more bytes, or null if it can. Gets and acknowledgements ignore this
-   * limit.
+   * Returns the reason why the store cannot take `bytes` more bytes; null if it can. This limit does not apply to gets
+   * and acknowledgements.
    */
   fullSentence(bytes = 0, limit = diskFullShare): string | null {
     if (this.#isOld) this.measure(); // takes some µs

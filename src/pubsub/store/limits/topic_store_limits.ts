@@ -2,7 +2,7 @@
 import { bodyBytesMax } from "../../wire/message_limits.ts";
 
 /**
- * The most counters that the store remembers of a publisher without a session. A put with an older counter gets
+ * The most counters that the store remembers for a publisher without a session. A put with an older counter gets
  * STALE_OP.
  */
 export const plainClientCountersMax = 10_000;
@@ -11,7 +11,7 @@ export const plainClientCountersMax = 10_000;
  * `firstUnacked` does not reach this limit.
  */
 export const sessionWindowCountersMax = 65_536;
-/** The most sessions of a client with remembered counters, because a later session may resume their puts. */
+/** The most sessions of a client whose counters are remembered. A later session may resume their puts. */
 export const sessionWindowsPerClientMax = 8;
 /** The most msg-ids of a publisher that a topic remembers. */
 export const publisherMsgIdsMax = 10_000;
@@ -21,11 +21,11 @@ const clientsPerTopicMax = 100_000;
 export const publishersForgottenMax = 1024;
 export const unsubscribedClientsInMemoryMax = 10_000;
 /**
- * The most counters in memory. Above this limit the store drops all counters from memory and reads them again when
+ * The most counters in memory. Above this limit, the store drops all counters from memory and reads them again when
  * needed.
  */
 export const countersInMemoryMax = 1_000_000;
-/** The most puts refused with FULL that the store remembers, to refuse their duplicates. */
+/** The most puts refused with FULL that the store remembers. */
 export const refusedPutsMax = 16_384;
 export const topicsPerServerMax = 100_000;
 
@@ -54,7 +54,7 @@ export const logRowBytesMax = 256 << 10;
 export const logRowCacheBytesMax = 32 << 20;
 export const deletedRowsPerCommitMax = 64;
 
-/** This many rows of a counter window are deleted together. */
+/** The number of rows of a counter window that are deleted together. */
 export const windowRowsPerDelete = 32;
 
 /**
@@ -64,7 +64,7 @@ export const windowRowsPerDelete = 32;
 export const diskWarningShare = 0.8;
 export const diskFullShare = 0.95;
 export const diskReserveShare = 0.975;
-/** Bytes that a put writes in addition to bodies and names: for the whole put, and for each of its messages. */
+/** The bytes that a put writes in addition to bodies and names: for the whole put, and for each of its messages. */
 export const putOverheadBytes = 256;
 export const messageOverheadBytes = 64;
 
@@ -83,13 +83,13 @@ export const concurrentImportsMax = 64;
 export const droppedCopiesMax = 100_000;
 
 export interface TopicStoreOptions {
-  /** The store refuses puts with FULL if the slowest subscriber would have more undelivered messages than this. */
+  /** The most undelivered messages of the slowest subscriber. Above this number, the store refuses puts with FULL. */
   readonly maxPending: number | null;
-  /** The store refuses puts with FULL if the topic's messages would have more bytes than this. */
+  /** The most bytes of the topic's messages. Above this number, the store refuses puts with FULL. */
   readonly maxTopicBytes: number | null;
   /**
-   * The retention limits by count, bytes and age. Messages beyond a limit are deleted even if a subscriber has not
-   * received them. Only whole rows are deleted, so slightly more is kept.
+   * The retention limits by count, bytes and age. Messages beyond a limit are deleted, even if a subscriber has not
+   * received them. Only whole rows are deleted, so slightly more messages are kept.
    */
   readonly retainMessages: number | null;
   readonly retainBytes: number | null;

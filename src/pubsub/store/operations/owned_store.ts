@@ -20,7 +20,7 @@ export interface StagedCopy {
   readonly epoch: number;
 }
 
-/** The note of a copy that a store has dropped: its content continues elsewhere from this epoch on. */
+/** A record of a copy that a store has dropped: the content continues on another server from this epoch on. */
 export interface DroppedCopy {
   readonly incarnation: string;
   readonly epoch: number;
@@ -39,16 +39,16 @@ export interface TopicCopies {
 
 /** The content of a topic, as it is sent to another server. */
 export interface OutgoingContent {
-  /** The pieces in order. Ask for the piece after a null only when the earlier pieces have arrived. */
+  /** The pieces in order. After a null, the next piece may be requested only when the earlier pieces have arrived. */
   readonly pieces: AsyncIterable<Uint8Array | null>;
-  /** Returns the SHA-256 of the whole content in hexadecimal, after the last piece. */
+  /** Returns the SHA-256 of the whole content in hexadecimal. Only valid after the last piece. */
   readonly hash: () => string;
 }
 
 /** The content of a topic, as it is received from another server. */
 export interface IncomingContent {
   readonly pieces: AsyncIterable<Uint8Array>;
-  /** Returns the sender's hash, after the last piece. */
+  /** Returns the hash that the sender has computed. Only valid after the last piece. */
   readonly hash: () => string;
 }
 
@@ -59,13 +59,13 @@ export interface TopicContentId extends StagedCopy {
 
 export interface OwnedStore {
   /**
-   * A random ID that is created with the store and never changes. It distinguishes two stores whose servers have equal
-   * ids.
+   * A random ID that is created with the store and never changes. It distinguishes two stores whose servers have the
+   * same ID.
    */
   readonly storeId: string;
   /**
-   * Returns the generation of the store, or of one server in a shared store (by default this server). The generation
-   * only grows, so an older copy of the store has a smaller generation.
+   * Returns the generation of the store; in a shared store, the generation of one server (by default this one). The
+   * generation only increases, so an older copy of the store has a smaller generation.
    */
   generation(server?: string): Promise<number>;
   /**
@@ -73,7 +73,7 @@ export interface OwnedStore {
    * `above` is 0.
    */
   raiseGeneration(above?: number): Promise<number | null>;
-  /** Returns whether the store has no topics. Damaged topics count as topics. */
+  /** Returns true if the store has no topics. Damaged topics count as topics. */
   isEmpty(): Promise<boolean>;
   /**
    * Returns the topics with an active or staged copy, except damaged ones. In a shared store, returns only topics that
@@ -82,19 +82,19 @@ export interface OwnedStore {
   topics(): Promise<readonly string[]>;
   copiesOf(topic: string): Promise<TopicCopies>;
   /**
-   * Creates an open topic without messages; its first message id is baseOffset + 1. Replaces an empty copy of the same
-   * incarnation.
+   * Creates an open topic without messages. Its first message will have the ID baseOffset + 1. Replaces an empty copy
+   * of the same incarnation.
    */
   create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void>;
   /**
-   * Ends all changes of the copy, even by requests that were already admitted, because the store checks epoch and seal
-   * in the transaction of each change. Rejects if the copy is not open at this epoch.
+   * Ends all changes of the copy, even by requests that were already admitted: the store checks epoch and seal in the
+   * transaction of each change. Rejects if the copy is not open at this epoch.
    */
   seal(topic: string, epoch: number, to: string): Promise<void>;
   /**
-   * Exports the copy of this epoch. The messages come first, then the data that changes until the seal (cursors,
-   * windows, msg-ids). Calls `seal` when it has sent almost all messages of an open copy, then sends the rest. Reading
-   * a piece rejects if the copy is replaced or `seal` rejects.
+   * Exports the copy of this epoch. The messages come first, then the data that may change until the seal (cursors,
+   * windows, msg-ids). When almost all messages of an open copy are sent, calls `seal`, then sends the rest. Reading a
+   * piece rejects if the copy is replaced or `seal` rejects.
    */
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent;
   /**
@@ -104,7 +104,7 @@ export interface OwnedStore {
   importStaged(topic: string, content: TopicContentId, incoming: IncomingContent): Promise<void>;
   /**
    * Opens the server's own sealed copy, or the staged copy in place of any other copy, at this epoch. `incarnation`
-   * comes from the topic's node; a shared store opens only this content.
+   * comes from the topic's node; a shared store opens only content with this incarnation.
    */
   activate(topic: string, epoch: number, what: "copy" | "staged", incarnation: string): Promise<void>;
   /** Closes the copy of a shared store that this server has opened. Its content stays. */
@@ -117,10 +117,10 @@ export interface OwnedStore {
    */
   drop(topic: string, epoch: number, incarnation?: string): Promise<void>;
   /**
-   * Removes this staged copy, but no copy that was staged later, because other servers also stage copies in a shared
-   * store.
+   * Removes this staged copy. Does not remove a copy that was staged later, because other servers also stage copies in
+   * a shared store.
    */
   discard(topic: string, staged: StagedCopy): Promise<void>;
-  /** Keeps the copy out of use, for an operator. */
+  /** Takes the copy out of use but keeps its data, for an operator. */
   setAside(topic: string): Promise<void>;
 }

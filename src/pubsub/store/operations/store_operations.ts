@@ -4,13 +4,13 @@ import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/status_codes.ts";
 
 interface ClientOperationFields {
-  /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */
+  /** The server's number of the request, from 0 to 2^31 - 1. The response contains the same number. */
   readonly ticket: number;
   readonly topic: string;
   /** The epoch in which the server owns the topic. If the store has another epoch, the response is NOT_OWNER. */
   readonly epoch: number;
   readonly client: string;
-  /** Null for a client without a session, which is never fenced. */
+  /** The session; null for a client without a session, which is never fenced. */
   readonly session: SessionToken | null;
   /** Registration number of a client with a session; 0 if it is omitted. */
   readonly registration?: number;
@@ -24,7 +24,7 @@ export interface PutOperation extends ClientOperationFields {
   readonly fromSession: SessionToken | null;
   /** The smallest counter whose outcome the publisher does not know. */
   readonly firstUnacked: number;
-  /** The counter that must be stored before this put; null if any order is allowed. */
+  /** The counter that must be stored before this put; null if the order does not matter. */
   readonly after: number | null;
   /** The publisher's own ID of a single message. */
   readonly msgId: string | null;
@@ -39,7 +39,7 @@ export interface GetOperation extends ClientOperationFields {
   /** The most messages and the most bytes of bodies. The first message is returned even if it is longer. */
   readonly max: number;
   readonly maxBytes: number;
-  /** True if the response waits until there is a message, or a `cancel`. */
+  /** If true, the response waits until there is a message, or until a `cancel`. */
   readonly wait: boolean;
   readonly peek: boolean;
 }

@@ -10,8 +10,8 @@ export interface TopicDetails {
   readonly plainClients: number;
   readonly clientsMax: number;
   readonly subscribers: number;
-  /** The subscribers with the most undelivered messages, in this order. */
+  /** The subscribers with the most undelivered messages, in descending order. */
   readonly slowest: readonly { readonly client: string; readonly position: number; readonly pending: number }[];
-  /** Describes damage of the topic's clients; null if none is known. */
+  /** A description of damage to the topic's clients; null if none is known. */
   readonly damage: string | null;
 }

@@ -1,5 +1,5 @@
 /**
- * Lets an operator accept a shared database that has lost commits. Its topics then continue with the data that is left.
+ * Lets an operator accept a shared database that has lost commits. Its topics then continue with the remaining data.
  */
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
@@ -43,8 +43,9 @@ export class AcceptedTopicDatabase implements AsyncDisposable {
   }
 
   /**
-   * Notes a loss of messages for all topics, or only for topics that were not opened since a fail-over that may have
-   * lost commits. Returns the names of these topics. A server that serves such a topic then has to open it again.
+   * Records a loss of messages for all topics. If `ofAll` is false, records it only for topics that were not opened
+   * since a failover that may have lost commits. Returns the names of these topics. A server that serves such a topic
+   * then has to open it again.
    */
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
     const text = `${

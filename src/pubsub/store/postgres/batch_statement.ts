@@ -12,7 +12,7 @@ import { encodeStoredName } from "../rows/topic_client.ts";
 import { setTimelineColumnsSql } from "./postgres_tables.ts";
 import type { LogRowHead, ResolvedCountersRow, TopicChange } from "../rows/topic_rows.ts";
 
-/** The epoch and revision of a topic's row. Another server that changes the row also changes these numbers. */
+/** The epoch and revision of a topic's row. If another server changes the row, it also changes these numbers. */
 export interface TopicRowFence {
   readonly epoch: number;
   readonly revision: number;
@@ -114,8 +114,8 @@ function columnsOf(list: ListName): string[] {
 const rowsOf = (list: ListName, alias: string) => `ROWS.${list} AS ${alias}(${columnsOf(list).join(", ")})`;
 
 /**
- * A condition for rows of topics that this statement writes. NOT IN is fast, because the database computes the list
- * once.
+ * The condition for rows of topics that this statement writes. NOT IN is fast here, because the database computes the
+ * list only one time.
  */
 const isOwn = "NOT IN (SELECT topic FROM lost)";
 const kept = (column: string) => `${column} = COALESCE(w.${column}, t.${column})`;
@@ -127,13 +127,13 @@ interface StatementPart {
   readonly table: string;
   readonly kind: "insertion" | "deletion";
   readonly text: string;
-  /** A query that returns a distinct row for each row that the part must change. */
+  /** A query that returns one distinct row for each row that the part must change. */
   readonly wanted: string;
 }
 
 /**
- * Inserts the rows of a list into a table with equal column names. `conflict` is the clause for rows that exist
- * already.
+ * Returns a part that inserts the rows of a list into a table with the same column names. `conflict` is the clause for
+ * rows that exist already.
  */
 function insertion(table: string, list: ListName, conflict = ""): StatementPart {
   const columns = Object.entries(lists[list] as ColumnTypes);
@@ -160,7 +160,7 @@ function deletion(table: string, list: ListName, condition: string): StatementPa
   };
 }
 
-/** The parts of the statement, by the list of rows that they write. */
+/** The parts of the statement, by the list whose rows they write. */
 const parts: Readonly<Record<Exclude<ListName, "topics">, readonly StatementPart[]>> = {
   added: [insertion("topic_message", "added")],
   deleted: [deletion("topic_message", "deleted", "d.first BETWEEN r.low AND r.high")],
@@ -196,8 +196,8 @@ const parts: Readonly<Record<Exclude<ListName, "topics">, readonly StatementPart
 };
 
 /**
- * Returns the conditions that the parts p0, p1 and so on have changed all rows that they must change. Counts the
- * deletions of a table together, because two parts may delete one row, which the database deletes once.
+ * Returns conditions that the parts p0, p1 and so on have changed all rows that they must change. Counts the deletions
+ * of a table together, because two parts may delete the same row, which the database deletes only once.
  */
 function conditionsOf(changed: readonly StatementPart[]): string {
   const indexed = changed.map((part, index) => ({ ...part, index }));
@@ -239,7 +239,7 @@ function statementOf(used: readonly ListName[]): SqlStatement {
 }
 
 /**
- * Statements by the lists that they use. A part without rows would cost time, and batches use few combinations of
+ * The statements, by the lists that they use. A part without rows would cost time, and batches use few combinations of
  * lists.
  */
 const statements = new Map<string, SqlStatement>();
@@ -248,7 +248,7 @@ export function topicBatchStatement(
   changes: readonly FencedTopicChange[],
 ): { readonly statement: SqlStatement; readonly values: SqlParameter[] } {
   const values = new ListValues();
-  // All statements have the same order, so that two servers that write the same topics rarely deadlock.
+  // Writes the topics in the same order in all statements. Two servers that write the same topics then rarely deadlock.
   for (const fenced of [...changes].sort((a, b) => a.change.topicId - b.change.topicId)) addChange(values, fenced);
   const used = values.used();
   const key = used.join(" ");
@@ -265,7 +265,7 @@ function addChange(values: ListValues, { change, fence: { epoch, revision }, num
   for (const { head, records } of change.added) values.add("added", messageColumns(topic, head, records));
   const oldest = change.deleted[0];
   const newest = change.deleted.at(-1);
-  // The deleted rows of a commit are consecutive.
+  // The deleted rows of a commit follow each other without gaps.
   if (oldest !== undefined && newest !== undefined) {
     values.add("deleted", { topic, low: oldest.first, high: newest.first });
   }
@@ -281,7 +281,7 @@ function addChange(values: ListValues, { change, fence: { epoch, revision }, num
 
 function addPuts(values: ListValues, change: TopicChange): void {
   const { topicId: topic } = change;
-  // A transfer may have several records of one window. The last record is stored.
+  // A transfer may have several records of the same window. Only the last record is stored.
   const windows = new Map(change.windows.map((window) => [`${window.client} ${window.session}`, window]));
   for (const { client, session, key, firstUnacked } of windows.values()) {
     values.add("windows", { topic, client, session, key: encodeStoredName(key), first_unacked: firstUnacked });
@@ -309,7 +309,7 @@ function addPuts(values: ListValues, change: TopicChange): void {
 }
 
 /**
- * Returns the columns of a row of messages. The columns other than `records` have their own checksum, so that they can
+ * Returns the columns of a row of messages. The columns other than `records` have a separate checksum, so that they can
  * be read without the records.
  */
 function messageColumns(topic: number, head: LogRowHead, records: Uint8Array): RowOf<"added"> {

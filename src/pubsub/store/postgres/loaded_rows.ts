@@ -39,11 +39,11 @@ function missingDataName(lack: MissingTopicData): string {
 }
 
 export class LoadedTopicRows {
-  /** Results by `missingDataName`. Reading a result that is an error throws this error. */
+  /** The results by `missingDataName`. If a result is an error, reading it throws that error. */
   readonly #results = new Map<string, unknown>();
   readonly #cache = new LogRowCache<string>(logRowCacheBytesMax);
   /**
-   * The number of topics that were opened so far. Rows that were read before a topic's last opening may be out of date.
+   * The number of topics that were opened so far. Rows that were read before a topic's last opening may be outdated.
    */
   #openings = 0;
   readonly #runs = new LoadedLogRowHeads();
@@ -69,7 +69,7 @@ export class LoadedTopicRows {
     this.#results.clear();
   }
 
-  /** Caches consecutive rows. */
+  /** Adds consecutive rows to the cache. */
   cache(opening: number, heads: readonly LogRowHead[], rows: readonly LogRow[]): void {
     if (heads.length === 0) return;
     for (const row of rows) this.#cache.set(`${opening} ${row.first}`, row);
@@ -129,7 +129,10 @@ const headsMaxDefault = 65_536;
  */
 export class LoadedLogRowHeads {
   readonly #headsMax: number;
-  /** The newest run of an opening is first. The opening with the longest time since its last run is first. */
+  /**
+   * The runs by opening. For each opening, the newest run comes first. The openings are ordered by the time of their
+   * last run, the oldest first.
+   */
   readonly #runs = new Map<number, LogRowHead[][]>();
   #count = 0;
 

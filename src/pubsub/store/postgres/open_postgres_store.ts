@@ -5,8 +5,8 @@ import { defaultTopicStoreOptions, type TopicStoreOptions } from "../limits/topi
 import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 
 /**
- * Rejects with CONFIG if the database has unsafe settings or lacks the tables of this version. Rejects with REFUSED or
- * UNREACHABLE if the database cannot be used.
+ * Opens the store. Rejects with CONFIG if the database has unsafe settings or does not have the tables of this version.
+ * Rejects with REFUSED or UNREACHABLE if the database cannot be used.
  */
 export async function openPostgresStore(
   address: DatabaseAddress,
@@ -15,15 +15,15 @@ export async function openPostgresStore(
     & Partial<TopicStoreOptions>
     & {
       readonly server: string;
-      /** Refuses a database without a synchronous standby. */
+      /** If true, refuses a database without a synchronous standby. */
       readonly requiresSync?: boolean;
-      /** First creates the tables, or migrates them to the format of this program. */
+      /** If true, first creates the tables, or migrates them to the format of this program. */
       readonly migrates?: boolean;
-      /** Accepts that the database is now in another cluster. */
+      /** If true, accepts that the database is now in another cluster. */
       readonly wasMoved?: boolean;
-      /** Does not serve a topic that has lost messages until an operator accepts the loss. */
+      /** If true, a topic that has lost messages is not served until an operator accepts the loss. */
       readonly stopsOnLoss?: boolean;
-      /** Ends the opening, even if the database does not respond. */
+      /** Aborts opening, even if the database does not respond. */
       readonly signal?: AbortSignal | undefined;
     },
 ): Promise<TopicStore> {

@@ -41,7 +41,7 @@ const isBelow = "m.topic = t.id AND m.first < $4::bigint";
 /** The condition that the part `d` has recorded each dropped topic. */
 const isDropNoted = requireChangedRowsSql("topic_dropped", countRowsSql("d"), countRowsSql("t"));
 
-/** Statements that change a topic that this server has opened. `$1` to `$3` are the topic's id, epoch and revision. */
+/** Statements that change a topic that this server has opened. `$1` to `$3` are the topic's ID, epoch and revision. */
 const changes = {
   seal: `UPDATE ${topic} SET ${raised}, sealed_for = $4::text WHERE ${fenced} RETURNING epoch, revision`,
   reopen: `UPDATE ${topic} SET ${raised}, sealed_for = NULL, epoch = $4::bigint WHERE ${fenced}
@@ -75,7 +75,7 @@ const changes = {
   }
     AND ${requireChangedRowsSql("topic_message", countRowsSql("i"), countRowsSql("t, unnest($5::bigint[]) r"))}`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
-  /** Moves a subscriber that has received all messages, or messages that are now lost, to the new end. */
+  /** Moves a subscriber to the new end if it has received all messages, or messages that are now lost. */
   note_loss: `${recordTopicLossSql(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
     SELECT t.epoch, t.revision, t.last, l.before FROM t LEFT JOIN l ON l.topic = t.id WHERE ${isTopicLossRecordedSql}`,
   /** Makes the next opening of the topic find a possible loss. */
@@ -95,8 +95,8 @@ const columns = "id, epoch, revision, numbers, last";
 const statements = {
   isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
   /**
-   * Raises the generation above all lost generations after a fail-over that may have lost commits, because each topic
-   * reports its own loss. Does not raise a generation that is too low for another reason.
+   * Raises the generation above all lost generations after a failover that may have lost commits, because each topic
+   * reports its own loss. If the generation is too low for another reason, does not raise it.
    */
   generation: `WITH raised AS (UPDATE SCHEMA.topic_mark
       SET generation = generation + ${idsSkippedAfterLossSql}, ${setTimelineColumnsSql}
@@ -167,7 +167,7 @@ const named = Object.fromEntries(
   ]),
 ) as Readonly<Record<keyof typeof changes | keyof typeof statements, SqlStatement>>;
 
-/** The tables with rows that are deleted with a topic, and the key columns of these tables. */
+/** The tables whose rows are deleted together with a topic, and the key columns of these tables. */
 const garbageTables = [
   ["topic_message", "first"],
   ["topic_msg_id", "client, id"],
@@ -196,7 +196,7 @@ export interface ConfirmedTopicState extends TopicRowFence {
   readonly last: number;
 }
 
-/** The members of `PostgresTopicRows` that the copies need. */
+/** The members of `PostgresTopicRows` that this class needs. */
 interface FencedRows {
   readonly fences: Map<number, OpenTopicFence>;
   /** The last confirmed states of topics, including topics that are not open. */
@@ -207,7 +207,7 @@ interface FencedRows {
   readonly stopsOnLoss: boolean;
 }
 
-/** Throws an error which says that a change of a topic's row had no effect although its conditions were true. */
+/** Throws the error for a change of a topic's row that had no effect although its conditions were true. */
 function missingTopicChange(name: string): never {
   throw new BatonError("CONFIG", `The row of topic ${JSON.stringify(name)} is not changed: ${missingRowsHint}`);
 }
@@ -215,9 +215,12 @@ function missingTopicChange(name: string): never {
 export class PostgresCopyRows implements TopicCopyRows {
   readonly #rows: FencedRows;
   readonly #server: string;
-  /** Ids of dropped topics with rows that are still to be deleted, step by step. */
+  /** The IDs of dropped topics whose rows must still be deleted, step by step. */
   readonly #garbage: number[] = [];
-  /** True if rows of an arriving topic may be left because the reply to their insertion or removal was lost. */
+  /**
+   * True if rows of an arriving topic may be left in the database, because the reply to their insertion or removal was
+   * lost.
+   */
   #mayHaveIncomplete = false;
 
   constructor(rows: FencedRows, server: string) {
@@ -225,12 +228,15 @@ export class PostgresCopyRows implements TopicCopyRows {
     this.#server = server;
   }
 
-  /** Returns no topics, because a server opens a topic of a shared store only when it owns the topic. */
+  /** Returns an empty list, because a server opens a topic of a shared store only when it owns the topic. */
   active(): readonly number[] {
     return [];
   }
 
-  /** Returns only topics that a transfer to or from another store has left. The topic nodes name all other topics. */
+  /**
+   * Returns only topics that a transfer to or from another store has left. All other topics are listed in the topic
+   * nodes.
+   */
   async names(): Promise<string[]> {
     return (await this.#run("names", [])).map((row) => decodeStoredName(row["name"]));
   }
@@ -293,7 +299,7 @@ export class PostgresCopyRows implements TopicCopyRows {
       const before = this.#rows.confirmed.get(Number(row["id"]));
       const id = this.#open(row);
       if (before !== undefined && Number(row["revision"]) <= before.revision) {
-        // The loss stays certain until it is noted, even if the reply to the note is lost.
+        // The loss stays certain until it is recorded, even if the reply to the record is lost.
         this.#rows.confirmed.set(id, { ...before, revision: Number.MAX_SAFE_INTEGER });
         // Another server may have stored more messages in a later epoch.
         const lastLost = before.epoch === epoch ? before.last : null;
@@ -379,7 +385,10 @@ export class PostgresCopyRows implements TopicCopyRows {
     return (await this.#run("isArriving", [id]))[0]?.["yes"] === true;
   }
 
-  /** Also cuts a row that has both deleted and kept messages, because the sender's rows begin elsewhere. */
+  /**
+   * Deletes messages below `first`. If a row has both deleted and kept messages, cuts the row, because the sender's
+   * rows begin elsewhere.
+   */
   async deleteBelow(id: number, first: number): Promise<number> {
     const kept: [number[], number[], number[], number[]] = [[], [], [], []];
     let records: Buffer = Buffer.alloc(0);
@@ -454,9 +463,9 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   /**
-   * Records that a topic that is being opened has or may have lost messages. The loss is certain if this server knows
-   * of later commits than the database has. A loss is possible if a standby was promoted that may not have had all
-   * commits. The ids of lost messages are not used again. The record is durable before any request is answered.
+   * Records that a topic that is being opened has lost messages, certainly or possibly. The loss is certain if this
+   * server knows of later commits than the database has. It is possible if a standby was promoted that may not have had
+   * all commits. The IDs of lost messages are not used again. The record is durable before any request is answered.
    */
   async #noteLoss(
     name: string,
@@ -482,7 +491,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     );
   }
 
-  /** Remembers the state of a row that this server has opened, and returns its id. */
+  /** Remembers the state of a row that this server has opened. Returns the ID of the row. */
   #open(row: PostgresRow): number {
     const of = (column: string) => Number(row[column]);
     const id = of("id");

@@ -1,5 +1,5 @@
 /**
- * Loads the rows of topics that the engine needs from a shared database, with a statement for each piece of missing
+ * Loads the rows of topics that the engine needs from a shared database, with one statement for each piece of missing
  * data.
  */
 import { crc32 } from "node:zlib";
@@ -19,10 +19,10 @@ import { exportLookupRowsMax, transferPieceBytes } from "../limits/topic_store_l
 import { messageRowChecksum, resolvedRowChecksum } from "./batch_statement.ts";
 import type { LoadedTopicRows } from "./loaded_rows.ts";
 
-/** Runs a statement in the database of the topics. Rejects with StatementError. */
+/** Runs a statement in the database that stores the topics. Rejects with StatementError. */
 export type RunTopicStatement = (statement: SqlStatement, values: readonly SqlParameter[]) => Promise<PostgresRow[]>;
 
-/** How many clients an export reads with one statement. */
+/** The number of clients that an export reads with one statement. */
 const clientsPerPage = 256;
 
 const clientColumns =
@@ -96,7 +96,10 @@ export class PostgresRowLoader {
     this.#onDamage = onDamage;
   }
 
-  /** Loads one piece of missing data, or the error if the data is damaged. Rejects with StatementError. */
+  /**
+   * Loads one piece of missing data. If the data is damaged, stores the error in its place. Rejects with
+   * StatementError.
+   */
   async load(lack: MissingTopicData): Promise<void> {
     try {
       this.#loaded.set(lack, await this.#resultOf(lack));
@@ -137,7 +140,7 @@ export class PostgresRowLoader {
   }
 
   /**
-   * Returns rows of messages. Also caches the next rows, because a reader that needs a row usually needs the next rows
+   * Returns rows of messages. Also caches the next rows, because a reader that needs a row usually needs the next rows,
    * too.
    */
   async #messagesFor(lack: Extract<MissingTopicData, { readonly id: number }>): Promise<unknown> {
@@ -149,7 +152,7 @@ export class PostgresRowLoader {
     for (const stored of rows) {
       const head = headOf(stored);
       const row = logRowOrNull(topicId, head, stored);
-      // A damaged row ends the read-ahead, and is reported when a reader needs this row.
+      // A damaged row ends reading ahead. It is reported when a reader needs this row.
       if (row === null && found.length > 0 && kind !== "rowsAfter") break;
       if (row === null) throw damagedMessages(topicId, head);
       found.push(row);

@@ -1,6 +1,6 @@
 /**
  * The storage thread of a server that stores its topics in PostgreSQL. The thread decodes requests, waits for the
- * database, and encodes responses. The thread executes one statement at a time; batches that arrive meanwhile form the
+ * database, and encodes responses. It executes one statement at a time; batches that arrive in the meantime form the
  * next statement.
  */
 import { type MessagePort, workerData } from "node:worker_threads";
@@ -43,16 +43,20 @@ export interface PostgresStoreOpening {
   readonly stopsOnLoss: boolean;
 }
 
-/** How long the start waits for a connection before it warns (`silentMs`), and afterwards (`connectMs`). */
+/**
+ * How long the start waits for a connection before it warns (`silentMs`), and after the warning (`connectMs`), in
+ * milliseconds.
+ */
 const silentMs = 3_000;
 const connectMs = 40_000;
-/** How long a trial write waits for a connection. A status page waits longer for the result. */
+/** How long a trial write waits for a connection, in milliseconds. A status page waits longer for the result. */
 const trialConnectMs = 1_000;
 /**
- * How long the server's health reports a refusal that only an operator can resolve. A commit ends the report earlier.
+ * How long the server's health reports a refusal that only an operator can resolve, in milliseconds. A commit ends the
+ * report earlier.
  */
 const refusedMs = 30_000;
-/** How long cursor moves that no response waits for may stay unwritten. */
+/** How long moved cursors for which no response waits may stay unwritten, in milliseconds. */
 const settleMs = 20;
 const expireMs = 1_000;
 
@@ -141,7 +145,8 @@ class PostgresStore implements ServedTopicStore {
   }
 
   /**
-   * Connects to the database. Warns if the database does not respond and then waits longer, because it may be starting.
+   * Connects to the database. If the database does not respond, warns and then waits longer, because the database may
+   * be starting.
    */
   async #connect(): Promise<void> {
     try {
@@ -181,7 +186,7 @@ class PostgresStore implements ServedTopicStore {
     this.#settleWithin(settleMs);
   }
 
-  /** Why there is no connection to the database; null if there is a connection. */
+  /** The reason why there is no connection to the database; null if there is one. */
   get whyNotConnected(): string | null {
     return this.#lane.whyNotConnected;
   }
@@ -196,7 +201,7 @@ class PostgresStore implements ServedTopicStore {
     return performance.now() < untilMs && this.#rows.commits === atCommit ? why : null;
   }
 
-  /** Writes changes that no response waits for after this delay, unless another commit writes them earlier. */
+  /** Writes changes for which no response waits, after this delay. Another commit may write them earlier. */
   #settleWithin(delayMs: number): void {
     const dueMs = performance.now() + delayMs;
     if (dueMs >= this.#settlesAtMs) return;

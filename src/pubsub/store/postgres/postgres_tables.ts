@@ -1,6 +1,6 @@
 /**
- * The PostgreSQL tables of topics that several servers share. Every change of a topic raises `revision` in its row, so
- * that a statement that was sent earlier has no effect. A topic's owner assigns all numbers inside the topic; there are
+ * The PostgreSQL tables of topics that several servers share. Every change of a topic raises `revision` in its row: a
+ * statement that was sent earlier then has no effect. A topic's owner assigns all numbers inside the topic; there are
  * no sequences, foreign keys or triggers.
  */
 
@@ -13,17 +13,17 @@ export const postgresTopicStates = { served: 0, staged: 1, dropped: 2, arriving:
 /** SQL for the timeline of the cluster, which increases with each promotion of a standby. */
 export const currentTimelineSql = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int";
 /**
- * SQL for whether a commit waits for a standby, and for the columns `timeline` and `synchronous` that every change of a
- * topic's row writes. A standby that has a commit also has all commits before it.
+ * SQL that tells whether a commit waits for a standby, and SQL for the columns `timeline` and `synchronous` that every
+ * change of a topic's row writes. A standby that has a commit also has all commits before it.
  */
 export const isCommitSynchronousSql = `(current_setting('synchronous_standby_names') <> ''
   AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))`;
 export const setTimelineColumnsSql = `timeline = ${currentTimelineSql}, synchronous = ${isCommitSynchronousSql}`;
-/** SQL for the topics that were not opened since a fail-over that may have lost some of their commits. */
+/** SQL for the topics that were not opened since a failover that may have lost some of their commits. */
 export const topicsWithPossibleLossSql =
   `place = ${postgresTopicStates.served} AND timeline <> ${currentTimelineSql} AND NOT synchronous`;
 
-/** Settings that remove deleted rows soon, because otherwise a table with many changes would become slow to read. */
+/** Settings that remove deleted rows soon. Otherwise a table with many changes would become slow to read. */
 const vacuumed =
   "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0";
 

@@ -1,8 +1,9 @@
 /**
  * The rows of topics in a PostgreSQL database that several servers share. A topic's row has an epoch and a revision.
- * Every write is one statement that compares both and raises the revision. A server that opens a topic raises the
- * revision before it reads, so that statements that arrive later from other servers change nothing. A write with an
- * unknown outcome is not repeated. Instead the topic is opened again, because its rows show whether the write was done.
+ * Every write is one statement that compares both with the values that this server knows, and raises the revision. A
+ * server that opens a topic raises the revision before it reads: statements of other servers that arrive later then
+ * change nothing. If the outcome of a write is unknown, the write is not repeated. Instead the topic is opened again,
+ * because its rows show whether the write was executed.
  */
 import type { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { retryTemporaryDatabaseErrors } from "../../../base/postgres/database_lane.ts";
@@ -33,7 +34,7 @@ import { LoadedTopicRows } from "./loaded_rows.ts";
 import { type ConfirmedTopicState, PostgresCopyRows } from "./postgres_copy_rows.ts";
 import { PostgresRowLoader, readSubscribersStatement } from "./postgres_row_loader.ts";
 
-/** The default of `refusedMs`, which is about as long as clients wait for a server. */
+/** The default of `refusedMs`: about the time that clients wait for a server, in milliseconds. */
 const refusedMsDefault = 5_000;
 
 const readTopic: SqlStatement = {
@@ -51,9 +52,12 @@ export interface PostgresTopicRowsOptions {
   readonly clock: Clock;
   readonly server: string;
   readonly onLoss: (sentence: string) => void;
-  /** True if a topic that has lost messages is not served until an operator accepts the loss. Default: false. */
+  /** If true, a topic that has lost messages is not served until an operator accepts the loss. False by default. */
   readonly stopsOnLoss?: boolean;
-  /** How long a statement waits for a connection, and is repeated if it was certainly not executed, in milliseconds. */
+  /**
+   * How long a statement waits for a connection, and how long it is repeated if it was certainly not executed, in
+   * milliseconds.
+   */
   readonly refusedMs?: number;
 }
 
@@ -66,7 +70,7 @@ export class PostgresTopicRows implements TopicRows {
   readonly stopsOnLoss: boolean;
   readonly #loaded = new LoadedTopicRows();
   readonly #loader: PostgresRowLoader;
-  /** Topics that this server may write. */
+  /** The fences of the topics that this server may write. */
   readonly fences = new Map<number, OpenTopicFence>();
   readonly confirmed = new Map<number, ConfirmedTopicState>();
   readonly damage = new StoreDamageLog();
@@ -130,7 +134,9 @@ export class PostgresTopicRows implements TopicRows {
     return { row, clients, losses: lossesOf(stored["losses"]), messages: this.#loaded.messagesOf(id, row.name) };
   }
 
-  /** Loads missing data. If the data cannot be loaded, the reading method that needs it throws RowsUnavailable. */
+  /**
+   * Loads missing data. If the data cannot be loaded, the reading method that needs it later throws RowsUnavailable.
+   */
   async load(lacks: readonly MissingTopicData[]): Promise<void> {
     await Promise.all(lacks.map(async (lack) => {
       try {
@@ -170,7 +176,7 @@ export class PostgresTopicRows implements TopicRows {
 
   checkIndexesAgain(): void {}
 
-  /** Returns unlimited space, because a full database itself refuses writes. */
+  /** Returns unlimited space, because the database itself refuses writes when it is full. */
   space(): DiskSpace {
     return { bytes: Number.MAX_SAFE_INTEGER, freeBytes: Number.MAX_SAFE_INTEGER, usedBytes: 0, unusedBytes: 0 };
   }
@@ -185,8 +191,8 @@ export class PostgresTopicRows implements TopicRows {
   }
 
   /**
-   * Runs a statement, and repeats it for some seconds if it was certainly not executed. Rejects with StatementError,
-   * which says whether the statement may have been executed.
+   * Runs a statement. Repeats it for some seconds if it was certainly not executed. Rejects with StatementError, which
+   * tells whether the statement may have been executed.
    */
   async write(statement: SqlStatement, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
     let prepared = this.#prepared.get(statement);

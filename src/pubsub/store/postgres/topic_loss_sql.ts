@@ -1,12 +1,12 @@
-/** The SQL that records losses of messages of topics in a fail-over of the database. */
+/** The SQL that records that a failover of the database has lost messages of topics. */
 import { countRowsSql, requireChangedRowsSql } from "../../../base/postgres/required_rows.ts";
 import { messageIdsSkippedAfterLoss } from "../decisions/decide_read.ts";
 import { topicLossesKept } from "../decisions/topic_losses.ts";
 import { currentTimelineSql, setTimelineColumnsSql } from "./postgres_tables.ts";
 
 /**
- * SQL for how many ids a topic skips after a loss. If a later fail-over undoes the skip, the next skip is larger, so
- * that no id is used twice.
+ * SQL for the number of IDs that a topic skips after a loss. If a later failover undoes the skip, the next skip is
+ * larger, so that no ID is used twice.
  */
 export const idsSkippedAfterLossSql = `${messageIdsSkippedAfterLoss} * GREATEST(1, ${currentTimelineSql} - timeline)`;
 
@@ -16,8 +16,9 @@ const isOldLoss = `l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN
   SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${topicLossesKept - 1})`;
 
 /**
- * Returns the SQL that records a loss for the topics that fulfil `condition`. Moves these topics' ends, and subscribers
- * there, past all lost ids. `lastLost` is the last lost message, or NULL. Can be executed again if the reply is lost.
+ * Returns the SQL that records a loss for the topics that fulfill `condition`. It moves the ends of these topics, and
+ * subscribers at the ends, past all lost IDs. `lastLost` is the last lost message, or NULL. The SQL can be executed
+ * again if the reply is lost.
  */
 export function recordTopicLossSql(
   condition: string,
@@ -38,7 +39,9 @@ export function recordTopicLossSql(
         last_client = excluded.last_client RETURNING topic, topic_loss.last AS before)`;
 }
 
-/** The condition that `recordTopicLossSql` has changed all rows that it must change, for the query after this SQL. */
+/**
+ * The condition that `recordTopicLossSql` has changed all rows that it must change, for use in the query that follows.
+ */
 export const isTopicLossRecordedSql = [
   requireChangedRowsSql("topic", countRowsSql("t"), countRowsSql("o")),
   requireChangedRowsSql(

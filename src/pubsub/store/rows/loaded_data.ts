@@ -1,6 +1,6 @@
 /**
- * Runs work that needs rows in memory. If rows are missing, loads them and runs the work again. Meanwhile nothing else
- * happens to the topics of the work.
+ * Runs work that needs rows in memory. If rows are missing, loads them and runs the work again. While rows are being
+ * loaded, nothing else is done to the topics of the work.
  */
 import { BatonError } from "../../../base/errors.ts";
 import { awaitAnswer, type StepGenerator, type ValueOrPromise } from "../../../base/support/steps.ts";

@@ -3,13 +3,13 @@ import type { LogRow } from "./topic_rows.ts";
 
 /**
  * The memory that a row needs in addition to its records, for objects and the cache entry, in bytes. If the cache did
- * not count it, small rows would take six times the limit.
+ * not count this memory, small rows would take six times the limit.
  */
 const bytesPerRow = 512;
 
 /**
- * Drops the rows that were not used for the longest time when the cache is full. `Key` identifies a row in the whole
- * store.
+ * A cache of rows. When it is full, drops the rows that were not used for the longest time. `Key` identifies a row in
+ * the whole store.
  */
 export class LogRowCache<Key, Row extends Pick<LogRow, "records"> = LogRow> {
   readonly #bytesMax: number;

@@ -1,6 +1,6 @@
 /**
  * A client of one topic (publisher, subscriber or both) in memory, and the client's row. Names are stored as bytes,
- * because some SQLite bindings end text at a zero byte.
+ * because some SQLite bindings end a text at a zero byte.
  */
 import type { MsgIdRecord } from "../../wire/topic_records.ts";
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
@@ -15,7 +15,7 @@ export const decodeStoredName = (bytes: unknown): string => {
   throw new Error("a name is damaged");
 };
 
-/** Describes a topic with a damaged row, for a message. The topic's name itself may be damaged. */
+/** Describes a topic whose row is damaged, for a message. The topic's name itself may be damaged. */
 export function describeTopicRow(name: unknown): string {
   try {
     return `of this store (named ${JSON.stringify(decodeStoredName(name))})`;
@@ -24,7 +24,7 @@ export function describeTopicRow(name: unknown): string {
   }
 }
 
-/** A client of one topic in memory. Only the engine changes the fields, and then calls `markChanged`. */
+/** A client of one topic in memory. Only the engine changes the fields; after a change it calls `markChanged`. */
 export interface TopicClient {
   readonly id: number;
   readonly topicId: number;
@@ -35,7 +35,7 @@ export interface TopicClient {
   key: string;
   op: number;
   opSession: number;
-  /** Sessions up to this number are no longer remembered. */
+  /** The last session whose puts are no longer remembered. */
   forgottenSession: number;
   position: number | null;
   /** The topic's registration number when the client was created. */

@@ -1,11 +1,12 @@
 /**
- * The interfaces through which the engine uses the rows of a topic store. The engine decides in memory. It reads data
- * that is not in memory, and writes the changes of a commit. `sqlite_topic_rows.ts` implements the interfaces for
- * SQLite, and `postgres_topic_rows.ts` for a database that servers share.
+ * The interfaces through which the engine uses the rows of a topic store. The engine makes its decisions in memory.
+ * Through these interfaces, it reads data that is not in memory, and writes the changes of a commit.
+ * `sqlite_topic_rows.ts` implements the interfaces for SQLite, and `postgres_topic_rows.ts` for a database that servers
+ * share.
  *
  * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and
  * DataNotLoadedError for rows that are not in memory. A request that gets DataNotLoadedError has changed nothing, and
- * runs again after `load`. The method throws RowsUnavailable if `load` could not load the rows.
+ * runs again after `load`. If `load` could not load the rows, the method throws RowsUnavailable.
  */
 import type { ValueOrPromise } from "../../../base/support/steps.ts";
 import type { ErrorCode } from "../../../base/errors.ts";
@@ -23,8 +24,8 @@ export interface TopicRow extends TopicCopy {
   readonly id: number;
   readonly name: string;
   /**
-   * `last` is the last assigned message id, `gone` the last message of the last deleted row, and `stored` the last
-   * message in a row.
+   * The ends of the log: `last` is the last message ID that was assigned, `gone` the last message of the last deleted
+   * row, and `stored` the last message in a row.
    */
   readonly last: number;
   readonly gone: number;
@@ -68,10 +69,10 @@ export interface LogRowHead {
   readonly bytes: number;
 }
 
-/** A row of a topic's log with its messages. */
+/** A row of a topic's log, with its messages. */
 export interface LogRow extends Pick<LogRowHead, "id" | "first" | "last"> {
   readonly records: Uint8Array;
-  /** The offset of each message in `records`. Empty if an operator has given the messages up. */
+  /** The offset of each message in `records`. Empty if an operator has given up the messages. */
   readonly offsets: readonly number[];
 }
 
@@ -83,7 +84,7 @@ export interface NewLogRow {
 /** The changes that one commit makes to the rows of one topic. */
 export interface TopicChange {
   readonly topicId: number;
-  /** The new values of the topic's row; null if they did not change. */
+  /** The new values of the topic's row; null if they have not changed. */
   row: TopicRow | null;
   readonly added: NewLogRow[];
   readonly deleted: LogRowHead[];
@@ -95,7 +96,7 @@ export interface TopicChange {
   /** Windows to delete, with their counters. */
   readonly deletedWindows: { readonly client: number; readonly session: number }[];
   readonly resolved: ResolvedCountersRow[];
-  /** Counters to delete. For each window, `upTo` is the last row to delete; all earlier rows are deleted too. */
+  /** The counters to delete. For each window, `upTo` is the last row to delete; all earlier rows are deleted, too. */
   readonly deletedResolved: { readonly client: number; readonly session: number; readonly upTo: number }[];
   readonly keys: MsgIdRow[];
   readonly deletedKeys: { readonly client: number; readonly id: number }[];
@@ -145,7 +146,7 @@ export function emptyTopicChange(topicId: number): TopicChange {
   };
 }
 
-/** Names data that is not in memory: the reading method that needs it, and the method's arguments. */
+/** Identifies data that is not in memory, by the reading method that needs the data and the method's arguments. */
 export type MissingTopicData =
   | { readonly kind: "findClient"; readonly topicId: number; readonly name: string }
   | { readonly kind: "readWindows" | "readKeys"; readonly client: TopicClient }
@@ -155,7 +156,10 @@ export type MissingTopicData =
     readonly kind: "findRowUpTo" | "findRowAfter" | "rowsAfter" | "load";
     readonly topicId: number;
     readonly id: number;
-    /** The number of the topic's opening in a shared store, because an earlier opening may have had other rows. */
+    /**
+     * The number of the topic's opening in a shared store: during an earlier opening, the topic may have had other
+     * rows.
+     */
     readonly opening?: number;
   }
   | { readonly kind: "countBetween"; readonly topicId: number; readonly from: number; readonly to: number }
@@ -165,9 +169,9 @@ export type MissingTopicData =
 export interface LoadedTopicClients {
   readonly subscribers: Map<string, TopicClient>;
   readonly count: number;
-  /** Clients without a session. */
+  /** The number of clients without a session. */
   readonly plain: number;
-  /** Describes damaged or missing clients; null if there are none. */
+  /** A description of damaged or missing clients; null if there are none. */
   readonly damaged: string | null;
   /** Fingerprints of all clients' names. */
   readonly names: Set<number>;
@@ -175,18 +179,18 @@ export interface LoadedTopicClients {
 
 export interface OpenedTopic {
   readonly row: TopicRow;
-  /** The losses of messages that a shared store has noted. */
+  /** The losses of messages that a shared store has recorded. */
   readonly losses?: readonly MessageLoss[];
   readonly clients: LoadedTopicClients;
   readonly messages: MessageReader;
 }
 
 export interface MessageReader {
-  /** Returns the last row that starts at message `id` or before it, or null. */
+  /** Returns the last row that starts at message `id` or before it; null if there is none. */
   findRowUpTo(id: number): LogRowHead | null;
-  /** Returns the first row that starts after message `id`, or null. */
+  /** Returns the first row that starts after message `id`; null if there is none. */
   findRowAfter(id: number): LogRowHead | null;
-  /** Returns the row that starts with message `first` if the row was read ahead. */
+  /** Returns the row that starts with message `first`, if that row was read ahead. */
   rowReadAhead(first: number): LogRow | undefined;
   load(row: Pick<LogRowHead, "id">): LogRow;
   /** Counts the stored messages after `from` up to `to`. */
@@ -198,20 +202,20 @@ export interface MessageReader {
   /** Keeps a row in the cache until it is deleted, or the cache needs its memory. */
   cache(row: LogRow): void;
   uncache(row: Pick<LogRowHead, "id">): void;
-  /** Returns an error which says that the messages from `first` to `last` were stored but are missing. */
+  /** Returns the error for messages from `first` to `last` that were stored but are missing. */
   missingRowError(first: number, last: number): DamageError;
 }
 
 /** A row of messages for a transfer. */
 export interface ExportedRow extends Pick<LogRowHead, "first" | "last" | "previous"> {
-  /** Null if an operator has given the messages up. */
+  /** The messages; null if an operator has given them up. */
   readonly records: Uint8Array | null;
 }
 
-/** Reads clients that are not in memory. Earlier changes of these clients must be committed. */
+/** Reads clients that are not in memory. Earlier changes of these clients must be committed before. */
 export interface ClientReader {
   findClient(topicId: number, name: string): TopicClient | null;
-  /** Returns an error which says that the index does not find a stored client. */
+  /** Returns the error for a stored client that the index does not find. */
   notFoundError(name: string): DamageError;
   readWindows(client: TopicClient): Map<number, PublisherWindow>;
   readKeys(client: TopicClient): StoredMsgId[];
@@ -224,7 +228,7 @@ export interface ClientReader {
   clientsAfter(topicId: number, name: string | null): TopicClient[];
 }
 
-/** Numbers for new rows; no number is used twice. */
+/** Gives numbers for new rows; no number is used twice. */
 export interface NewRowNumbers {
   /** Returns a number for the row that starts with message `first`. */
   message(topicId: number, first: number): number;
@@ -259,53 +263,53 @@ export interface TopicCopyRows {
    * topics.
    */
   names(): ValueOrPromise<string[]>;
-  /** Whether the store has no data, as in a new folder. */
+  /** Returns true if the store has no data, as in a new folder. */
   isEmpty(): ValueOrPromise<boolean>;
-  /** Returns the generation of this server, or of another `server` of a shared store. */
+  /** Returns the generation of this server; in a shared store, of another `server` if that is given. */
   generation(server?: string): ValueOrPromise<number>;
   setGeneration(generation: number): ValueOrPromise<void>;
   staged(name: string): ValueOrPromise<StagedTopicRow | null>;
   dropped(name: string): ValueOrPromise<DroppedCopy | null>;
-  /** Returns the copy that a shared store has under this name. Returns null if the store is not shared. */
+  /** Returns the copy that a shared store has under this name; null if there is none, or the store is not shared. */
   unopened(name: string): ValueOrPromise<TopicCopy | null>;
   /** Creates a served topic without messages. Returns its id. */
   create(topic: NewTopicRow): ValueOrPromise<number>;
-  /** Stores that a topic is sealed, and which server receives it. */
+  /** Records durably that a topic is sealed, and which server receives it. */
   seal(topic: TopicRow): ValueOrPromise<void>;
   /**
    * Opens a topic of a shared store at this epoch. Statements that were sent earlier can then no longer change the
-   * topic. Returns the topic's id, or null if the store does not have the topic or is not shared. Throws STALE_TOKEN if
+   * topic. Returns the topic's ID; null if the store does not have the topic or is not shared. Throws STALE_TOKEN if
    * another server has opened the topic at a higher epoch, or if `incarnation` is not null and differs.
    */
   takeOver(name: string, incarnation: string | null, epoch: number): ValueOrPromise<number | null>;
-  /** Stores that a topic is open at its epoch. */
+  /** Records durably that a topic is open at its epoch. */
   reopen(topic: TopicRow): ValueOrPromise<void>;
-  /** Serves a staged topic in place of the topic `replaced`. */
+  /** Makes a staged topic a served one, in place of the topic `replaced`. */
   activate(staged: number, epoch: number, replaced: number | null): ValueOrPromise<void>;
-  /** Drops a served topic, and notes that the topic continues on another server from this epoch on. */
+  /** Drops a served topic, and records that the topic continues on another server from this epoch on. */
   drop(topic: TopicRow, epoch: number): ValueOrPromise<void>;
   /**
-   * Drops a topic of a shared store that this server has not opened, if the topic has this incarnation and a lower
-   * epoch.
+   * Drops a topic of a shared store that this server has not opened. Does so only if the topic has this incarnation and
+   * a lower epoch.
    */
   dropUnopened(name: string, incarnation: string, epoch: number): ValueOrPromise<void>;
-  /** Starts new message ids after the base offset, and writes the new positions of `clients`. */
+  /** Makes new message IDs start after the base offset, and writes the new positions of `clients`. */
   raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): ValueOrPromise<void>;
   /** Drops a topic that was staged or is arriving. */
   discard(id: number): ValueOrPromise<void>;
-  /** Drops all topics that are arriving, except these. */
+  /** Drops all topics that are arriving, except the topics in `except`. */
   discardArriving(except: ReadonlySet<number>): ValueOrPromise<void>;
   setAside(id: number): ValueOrPromise<void>;
   /** Adds a topic that another server sends. The next commit makes the topic durable. Returns the topic's id. */
   addArriving(topic: NewTopicRow, sender: string): ValueOrPromise<number>;
   isArriving(id: number): ValueOrPromise<boolean>;
-  /** Deletes an arriving topic's messages below `first`. Returns how many bytes of messages were deleted. */
+  /** Deletes an arriving topic's messages below `first`. Returns the number of bytes of these messages. */
   deleteBelow(id: number, first: number): ValueOrPromise<number>;
   /** Stages an arriving topic in place of the staged topic `replaced`, which no server will activate. */
   stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): ValueOrPromise<void>;
 }
 
-/** The values that a new topic is created with. */
+/** The values with which a new topic is created. */
 export type NewTopicRow = Pick<TopicRow, "name" | "incarnation" | "baseOffset" | "epoch">;
 /** The numbers of a topic that was received completely. */
 export type ReceivedTopicNumbers = Pick<TopicRow, "last" | "gone" | "stored" | "bytes" | "clients" | "registration">;
@@ -313,8 +317,8 @@ export type ReceivedTopicNumbers = Pick<TopicRow, "last" | "gone" | "stored" | "
 /** The rows of a topic store, in SQLite or in a shared database. */
 export interface TopicRows {
   /**
-   * True if several servers may open a topic. Every response then waits for a commit that began after the request,
-   * because this commit shows that no other server has opened the topic.
+   * True if several servers may open a topic. Every response then waits for a commit that began after the request: this
+   * commit shows that no other server has opened the topic.
    */
   readonly isShared: boolean;
   readonly clients: ClientReader;
@@ -330,8 +334,8 @@ export interface TopicRows {
   /** Forgets what `load` has loaded or could not load. An export calls `forgetLoaded` between its pieces. */
   forgetLoaded(): void;
   /**
-   * Writes all changes durably. Returns the topics whose changes failed or may have failed. After an exception the
-   * outcome is unknown, unless the disk is full.
+   * Writes all changes durably. Returns the topics whose changes have failed or may have failed. After an exception the
+   * outcome is unknown, except that nothing was written if the disk is full.
    */
   commit(changes: readonly TopicChange[]): ValueOrPromise<readonly FailedTopicCommit[]>;
   /**
@@ -340,11 +344,11 @@ export interface TopicRows {
    */
   repair(topic: TopicRow, isDamaged: boolean): ValueOrPromise<string[]>;
   /**
-   * Makes the next use of an index compare it with its table again, because the index may have been damaged since the
-   * last comparison.
+   * Makes the store compare each index with its table again before its next use, because the index may have been
+   * damaged since the last comparison.
    */
   checkIndexesAgain(): void;
   space(): DiskSpace;
-  /** Shrinks a long log to give space back to the file system. Returns whether the log had such space. */
+  /** Shrinks a long log to give space back to the file system. Returns true if the log had such space. */
   freeLog(): boolean;
 }

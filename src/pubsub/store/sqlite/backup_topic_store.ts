@@ -14,7 +14,7 @@ import { verifyTopicDatabase } from "./verify_topic_store.ts";
 
 /**
  * Copies the store in `dataDir` into the folder `target`, which becomes a data directory. Blocks until all data is
- * copied, so call this function in its own process or thread. Calls `mark` when the copy is complete, before the copy
+ * copied, so callers run it in a separate process or thread. Calls `mark` when the copy is complete, before the copy
  * gets its final name. Throws CONFIG if there is no store, CANNOT_CREATE if the target exists, and IO for all other
  * errors, including damaged data. Leaves no copy after an error.
  */
@@ -25,7 +25,7 @@ export function backupTopicStore(
   progress: WorkProgress = noProgress,
 ): void {
   const path = join(target, topicDatabaseName);
-  const damage = findWalDamage(join(dataDir, topicDatabaseName)); // before this process opens the files
+  const damage = findWalDamage(join(dataDir, topicDatabaseName)); // must come before this process opens the files
   const database = openTopicStoreToRead(dataDir);
   try {
     mkdirSync(target, { recursive: true, mode: 0o700 });
@@ -35,7 +35,7 @@ export function backupTopicStore(
       copy(database);
     };
     copySqliteDatabase(read, path, {
-      // The copy is checked, because it has all damage of the store, and an older backup may still be undamaged.
+      // Checks the copy: it has all damage of the store, and an older backup may still be undamaged.
       check: (copy) => {
         const { problems } = verifyTopicDatabase(copy, progress);
         if (problems.length > 0) throw damagedData(dataDir, target, problems);
@@ -52,7 +52,7 @@ export function backupTopicStore(
     if (code === "EEXIST") {
       throw alreadyExists(dataDir, target, `${path}.part, of an interrupted or running backup,`);
     }
-    if (isDiskFullError(error)) throw fullTarget(target, error); // only the target was written
+    if (isDiskFullError(error)) throw fullTarget(target, error); // this process has written only the target
     throw topicStoreError(error, dataDir);
   } finally {
     database.close();

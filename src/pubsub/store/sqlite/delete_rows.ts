@@ -1,5 +1,6 @@
 /**
- * Deletes rows of SQLite tables even if a table and its index disagree, for example because the disk has changed a bit.
+ * Deletes rows of SQLite tables even if a table and its index do not match, for example because the disk has changed a
+ * bit.
  */
 import { readOrIfDamaged } from "../../../base/storage/damage.ts";
 import { isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
@@ -7,8 +8,8 @@ import type { SqlValue } from "../../../base/storage/sql_row.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
 /**
- * Deletes rows in the open transaction. Rebuilds a damaged index from its table after the deletion, because before the
- * deletion two rows may violate a unique index. Throws SQLite's error if the table itself cannot be read.
+ * Deletes rows in the open transaction. If an index is damaged, rebuilds it from its table after the deletion: before
+ * the deletion, two rows may violate a unique index. Throws SQLite's error if the table itself cannot be read.
  */
 export function deleteRowsDespiteDamage(
   database: TopicDatabase,
@@ -21,7 +22,7 @@ export function deleteRowsDespiteDamage(
     drop();
   } catch (error) {
     if (!isSqliteDamageError(error)) throw error;
-    // Also deletes rows that only the index finds, because otherwise they would be found under another client's id.
+    // Also deletes rows that only the index finds. They would otherwise be found under another client's ID.
     const found = table === "windows"
       ? []
       : readOrIfDamaged([], () => findIds(database, table, condition, values), isSqliteDamageError);

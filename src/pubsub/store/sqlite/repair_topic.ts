@@ -1,7 +1,7 @@
 /**
  * Gives up the damaged data of a topic, in the open transaction. A marker row replaces damaged or missing messages, so
  * that subscribers learn that they have missed these messages. The topic forgets clients with damaged rows, and all
- * puts of clients with damaged counters. The topic's registration number grows, so that the topic treats no earlier
+ * puts of clients with damaged counters. The topic's registration number increases: the topic then treats no earlier
  * request as new.
  */
 import { BatonError } from "../../../base/errors.ts";
@@ -19,8 +19,8 @@ import { messageRowStates, sqliteTopicTables } from "./topic_tables.ts";
 type DamagedIndexes = TopicDatabase["damagedIndexes"];
 
 /**
- * Returns descriptions of the data that was given up. `isDamaged` is true if damage of the topic's clients is known.
- * The topic must be loaded again. Throws BAD_DATA and changes nothing if the tables cannot be read.
+ * Repairs a topic. Returns descriptions of the data that was given up. `isDamaged` is true if damage to the topic's
+ * clients is known. The topic must be loaded again. If the tables cannot be read, throws BAD_DATA and changes nothing.
  */
 export function repairTopic(
   database: TopicDatabase,
@@ -32,7 +32,7 @@ export function repairTopic(
   const repair = (indexes: DamagedIndexes) =>
     done = repairInTransaction(database, topics, { topic, isDamaged, indexes });
   if (database.runUnlessDamaged(() => void repair(database.damagedIndexes)) === null) return done;
-  // An index cannot be read, so only the tables are used, and all clients count as damaged.
+  // If an index cannot be read, only the tables are used, and all clients count as damaged.
   const refusal = database.runUnlessDamaged(() => {
     for (const table of ["resolved", "msg_ids"]) rebuildIndexesAfter(database, table, () => {});
     rebuildIndexesAfter(database, "messages", () => rebuildIndexesAfter(database, "clients", () => void repair("all")));
@@ -145,7 +145,7 @@ function deleteDamagedRows(
   { columns = "", onLost = () => {} }: { readonly columns?: string; readonly onLost?: (id: number) => void } = {},
 ): SqlRow[] {
   const table = sqliteTopicTables[name];
-  // Ids come from the table and from the index, because a damaged row may contain anything.
+  // The IDs come from the table and from the index, because a damaged row may contain anything.
   const ids = new Set<number>();
   for (const how of ["NOT INDEXED", ""]) {
     for (const row of database.all(`SELECT id FROM ${name} ${how} WHERE topic = ?`, topic)) ids.add(Number(row["id"]));

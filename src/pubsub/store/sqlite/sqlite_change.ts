@@ -96,8 +96,8 @@ export class SqliteChangeWriter {
   }
 
   /**
-   * Subtracts only rows that were really deleted, so that a later read of the client detects rows that an index does
-   * not find.
+   * Deletes rows. Counts only rows that were really deleted: if an index does not find some rows, a later read of the
+   * client then detects them.
    */
   #delete(table: ClientPutTable, client: number, condition: string, ...values: number[]): void {
     const deleted = this.#database.run(`DELETE FROM ${table} WHERE client = ? AND ${condition}`, client, ...values);

@@ -1,4 +1,7 @@
-/** Reads the rows of clients from SQLite and verifies their checksums. Changes in memory must be written before. */
+/**
+ * Reads the rows of clients from SQLite and verifies their checksums. The caller must first write changes that are only
+ * in memory.
+ */
 import { decodeResolvedPutCounters } from "../../wire/topic_records.ts";
 import { DamageError, describeDamagedRow, readOrIfDamaged } from "../../../base/storage/damage.ts";
 import { type ChecksumTable, isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
@@ -25,13 +28,11 @@ const counting = {
 export type ClientPutTable = keyof typeof counting;
 
 /**
- * How many rows each client has in the tables of its puts. These counts show if an index finds too few rows because the
- * disk has damaged the index. Otherwise a repeated put would be stored again.
+ * The number of rows that each client has in the tables of its puts. If the disk has damaged an index, the index may
+ * find too few rows, and these numbers reveal that. Otherwise a repeated put would be stored again.
  */
 export class ClientPutRowCounts {
-  /**
-   * The counts by client, for each table. Null for a table that cannot be read, because its clients are damaged anyway.
-   */
+  /** The numbers by client, for each table. Null for a table that cannot be read; its clients are damaged anyway. */
   readonly #counts = new Map<string, Map<number, number> | null>();
 
   constructor(database: TopicDatabase) {
@@ -46,7 +47,7 @@ export class ClientPutRowCounts {
     }
   }
 
-  /** Counts a row that was inserted or, with -1, deleted. */
+  /** Adds the number of inserted rows; a negative number for deleted rows. */
   add(table: ClientPutTable, client: number, rows: number): void {
     const counts = this.#counts.get(table);
     counts?.set(client, (counts.get(client) ?? 0) + rows);
@@ -56,14 +57,14 @@ export class ClientPutRowCounts {
     for (const counts of this.#counts.values()) counts?.delete(client);
   }
 
-  /** Returns whether the client has this number of rows, or true if the number is unknown. */
+  /** Returns true if the client has this number of rows, or if the number is unknown. */
   matchesCount(table: string, client: number, found: number): boolean {
     const counts = this.#counts.get(table);
     return counts === null || counts === undefined || (counts.get(client) ?? 0) === found;
   }
 }
 
-/** How many clients an export reads with one statement. */
+/** The number of clients that an export reads with one statement. */
 const clientsPerPage = 256;
 
 const readClients = `SELECT ${sqliteTopicTables.clients.allColumns} FROM clients`;
@@ -78,8 +79,8 @@ export class SqliteClientRows implements ClientReader {
   }
 
   /**
-   * Returns the subscribers of a topic by name, the number of its clients, and a description of damage. Damage matters
-   * because a client with a damaged or missing row may have been a subscriber, or may repeat an old put.
+   * Returns the subscribers of a topic by name, the number of its clients, and a description of damage. A client with a
+   * damaged or missing row may have been a subscriber, or may repeat an old put.
    */
   load(topicId: number, topic: string, count: number): LoadedTopicClients {
     const where = `of topic ${JSON.stringify(topic)}`;
@@ -117,7 +118,7 @@ export class SqliteClientRows implements ClientReader {
   }
 
   /**
-   * Returns whether the index finds each client by name. A client that the index does not find would be treated as new.
+   * Returns true if the index finds each client by name. A client that the index does not find would be treated as new.
    */
   #indexFindsAll(topicId: number, where: string): boolean {
     const found = "SELECT id, name FROM clients INDEXED BY clients_name WHERE topic = ?";
@@ -199,7 +200,7 @@ export class SqliteClientRows implements ClientReader {
   /** Returns the rows of a client in a table of its puts, in the order of their ids. */
   #rowsOfClient({ id, name }: TopicClient, table: ChecksumTable<string>): SqlRow[] {
     this.#requireIndexes({ id, name });
-    // The ids come from the index, all other columns from the table. A row that only the index has is reported.
+    // The IDs come from the index, all other columns from the table. This reveals a row that only the index has.
     const columns = [...table.columns, "sum"].map((column) => `stored.${column}`).join(", ");
     const sql = `SELECT ${columns} FROM (SELECT id FROM ${table.name} WHERE client = ?) AS found
       LEFT JOIN ${table.name} AS stored ON stored.id = found.id ORDER BY found.id`;
@@ -207,7 +208,7 @@ export class SqliteClientRows implements ClientReader {
       `the ${table.name} of client ${JSON.stringify(name)}`,
       () => this.#database.all(sql, id),
     );
-    // If the index has a row twice, another row may be missing.
+    // If the index contains a row twice, another row may be missing.
     this.#requireAll(table.name, { id, name }, new Set(rows.map((row) => row["id"])).size);
     for (const row of rows) {
       this.#verifyRow(table, row, name);

@@ -44,7 +44,9 @@ export class SqliteCopyRows implements TopicCopyRows {
     return [...new Set(whole.map(({ name }) => decodeStoredName(name)))];
   }
 
-  /** Returns whether the store has no topics and no messages. Damaged rows and messages without a topic count. */
+  /**
+   * Returns true if the store has no topics and no messages. Damaged rows, and messages without a topic, count as data.
+   */
   isEmpty(): boolean {
     const has = (table: string) => this.#database.get(`SELECT 1 FROM ${table} LIMIT 1`) !== undefined;
     return !has("topics") && !has("messages");
@@ -62,7 +64,10 @@ export class SqliteCopyRows implements TopicCopyRows {
     this.#transaction(() => this.#database.replace(sqliteTopicTables.generation, { id: 0, generation }));
   }
 
-  /** Returns null for a damaged staged copy, because no client has used it and its sender still has the content. */
+  /**
+   * Returns the staged copy with this name; null if there is none. Also returns null for a damaged staged copy: no
+   * client has used it, and its sender still has the content.
+   */
   staged(name: string): StagedTopicRow | null {
     const row = this.#topics.findRow(name, sqliteTopicStates.staged);
     return row && {
@@ -79,7 +84,7 @@ export class SqliteCopyRows implements TopicCopyRows {
       encodeStoredName(name),
     );
     if (row === undefined) return null;
-    // A damaged row is treated as missing, because the topic's node then decides.
+    // Treats a damaged row as missing; the topic's node then decides.
     const intact = readOrIfDamaged(
       null,
       () => this.#database.damage.requireIntactRow(sqliteTopicTables.dropped, row, "of this store"),
@@ -129,8 +134,8 @@ export class SqliteCopyRows implements TopicCopyRows {
 
   raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): void {
     this.#transaction(() => {
-      // The last id is one more than the base offset, so that the topic does not look like a topic without messages.
-      // Registration numbers from the lost time also become invalid.
+      // The last ID is one more than the base offset, so that the topic does not look like a topic that never had
+      // messages. Registration numbers from the lost time also become invalid.
       this.#topics.change(id, { base_offset: baseOffset, last: baseOffset + 1, registration: baseOffset });
       for (const client of clients) this.#writer.writeClient(client);
     });
@@ -155,7 +160,7 @@ export class SqliteCopyRows implements TopicCopyRows {
   }
 
   addArriving(topic: NewTopicRow, sender: string): number {
-    this.#database.begin(); // the next commit ends this transaction, so that the first piece needs one flush
+    this.#database.begin(); // the next commit ends this transaction, which saves a flush
     return this.#topics.insert(topic, sqliteTopicStates.receiving, sender);
   }
 
@@ -205,10 +210,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     this.#onDropped(id);
   }
 
-  /**
-   * Runs work in a transaction. After a failure the transaction stays open, because the thread then rolls it back or
-   * ends.
-   */
+  /** Runs work in a transaction. After a failure, the transaction stays open; the thread then rolls it back or ends. */
   #transaction<Result>(work: () => Result): Result {
     this.#database.begin();
     const result = work();

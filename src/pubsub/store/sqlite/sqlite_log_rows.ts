@@ -21,7 +21,7 @@ export class SqliteLogRows implements MessageReader {
   readonly #database: TopicDatabase;
   readonly #cache: LogRowCache<number>;
   readonly #topicId: number;
-  /** Names the topic in error messages, for example `of topic "news"`. */
+  /** The name of the topic in error messages, for example `of topic "news"`. */
   readonly #where: string;
   readonly #rowsReadAhead = new Map<number, number>();
 
@@ -144,10 +144,7 @@ export class SqliteLogRows implements MessageReader {
     return this.#database.damage.reportDamage(describeDamagedMessages(row, this.#where));
   }
 
-  /**
-   * Caches the next small rows, because a reader usually needs them too, and finding a row takes longer than reading
-   * it.
-   */
+  /** Caches the next small rows. A reader usually needs them, too, and finding a row takes longer than reading it. */
   #readAhead(last: number): void {
     this.#rowsReadAhead.clear();
     let rows: SqlRow[];
@@ -161,7 +158,7 @@ export class SqliteLogRows implements MessageReader {
         rowsAhead,
       );
     } catch {
-      return; // the error occurs again when a reader needs such a row
+      return; // the error will occur again when a reader needs this row
     }
     for (const row of rows) {
       const loaded = logRowOrNullIfDamaged(row);

@@ -58,7 +58,7 @@ export class SqliteTopicRows implements TopicRows {
     return { row, clients, messages: new SqliteLogRows(this.#database, this.#cache, row) };
   }
 
-  /** Does nothing, because reading methods read all rows immediately. */
+  /** Does nothing, because the reading methods read rows immediately. */
   load(): void {}
 
   forgetLoaded(): void {}
@@ -93,8 +93,8 @@ export class SqliteTopicRows implements TopicRows {
   }
 
   /**
-   * Deletes some rows of a dropped topic, in the open transaction. Rows that cannot be deleted stay until the store is
-   * opened again.
+   * Deletes some rows of a dropped topic, in the open transaction. If rows cannot be deleted, they stay until the store
+   * is opened again.
    */
   #collectGarbage(): void {
     const [topic] = this.#garbage;

@@ -41,7 +41,7 @@ export class SqliteTopics {
     return rows.map((row) => Number(row["id"])).filter((id) => this.readRow(id) !== null);
   }
 
-  /** Returns a topic's row, or null if the row is missing or damaged. Reports damage. */
+  /** Returns a topic's row; null if the row is missing or damaged. Reports damage. */
   readRow(id: number): SqlRow | null {
     const { damage } = this.#database;
     const read = () => this.#database.get(`SELECT ${sqliteTopicTables.topics.allColumns} FROM topics WHERE id = ?`, id);
@@ -88,7 +88,7 @@ export class SqliteTopics {
       stored: baseOffset,
       bytes: 0,
       clients: 0,
-      // The base offset is greater than the registration numbers of clients of earlier incarnations.
+      // The base offset is greater than the registration numbers of all clients of earlier incarnations.
       registration: baseOffset,
     });
     return id;
@@ -110,7 +110,8 @@ export class SqliteTopics {
   }
 
   /**
-   * Changes a topic's state in the open transaction. Ignores a damaged row, because the next opening does not serve it.
+   * Changes a topic's state, in the open transaction. Ignores a damaged row: the topic will not be served at the next
+   * opening.
    */
   setState(id: number, state: number): void {
     if (this.readRow(id) !== null) this.change(id, { state });

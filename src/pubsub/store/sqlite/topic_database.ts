@@ -19,14 +19,19 @@ import { sqliteTopicTables, topicStoreApplicationId, topicStoreFormat, topicStor
 export const topicDatabaseName = "topics.sqlite";
 
 const logBytes = 8 << 20;
-/** The size from which on `topic_store_checkpoint_worker.ts` copies the log into the database. */
+/** The size of the log, in bytes, from which on `topic_store_checkpoint_worker.ts` copies it into the database. */
 export const logCheckpointBytes = 4 << 20;
-/** The size from which on the storage thread itself copies the log, and waits for the end of the copy. */
+/**
+ * The size of the log, in bytes, from which on the storage thread itself copies it, and waits for the end of the copy.
+ */
 export const blockingLogCheckpointBytes = 32 << 20;
-/** How long a put on a nearly full disk waits for readers of the log, and how long puts then do not wait again. */
+/**
+ * How long a put on a nearly full disk waits for readers of the log, and how long later puts then do not wait again, in
+ * milliseconds.
+ */
 const readersMs = 500;
 const readersPauseMs = 10_000;
-/** How long a transaction waits for other processes, which only read the database. */
+/** How long a transaction waits for other processes, in milliseconds. They only read the database. */
 const busyMs = 5_000;
 
 /** Thrown if another process owns the data now. */
@@ -40,8 +45,8 @@ export class TopicDatabase extends SqliteFile {
   readonly damage = new StoreDamageLog();
 
   /**
-   * Throws LOCK_BUSY if another process owns the directory, CONFIG for another format, or IO for any other failure.
-   * Also throws IO for a damaged log, unless `acceptDamagedLog` permits the loss of unreadable data.
+   * Throws LOCK_BUSY if another process owns the directory, CONFIG for another format, or IO for any other failure. A
+   * damaged log is also an IO error, unless `acceptDamagedLog` permits the loss of unreadable data.
    */
   constructor(dataDir: string, { acceptDamagedLog = false }: { readonly acceptDamagedLog?: boolean } = {}) {
     const path = join(dataDir, topicDatabaseName);
@@ -58,7 +63,7 @@ export class TopicDatabase extends SqliteFile {
       },
       makeFolder: () => mkdirSync(dataDir, { recursive: true, mode: 0o700 }),
       prepare: () => {
-        // SQLite would silently ignore the damaged part, so that messages that were answered OK would be lost.
+        // SQLite would silently ignore the damaged part. Messages that were answered with OK would then be lost.
         const damage = acceptDamagedLog ? null : findWalDamage(path);
         if (damage !== null) throw new BatonError("IO", damagedLogMessage(dataDir, damage));
         createPrivateFile(path);
@@ -69,11 +74,14 @@ export class TopicDatabase extends SqliteFile {
         database.prepare(store.insert.replace("INSERT", "INSERT OR IGNORE")).run(...row);
       },
       openError: (error) => topicStoreError(error, dataDir),
-      checksFiles: true, // another owner is found by its rows
+      checksFiles: true, // another owner is detected by the rows it has written
     });
   }
 
-  /** Clients with puts that an index does not find, from the check when the store was opened or last repaired. */
+  /**
+   * The clients with puts that an index does not find, according to the check when the store was opened or last
+   * repaired.
+   */
   get damagedIndexes(): ReadonlySet<number> | "all" {
     return this.#damagedIndexes ??= clientsOfDamagedIndexes(this);
   }
@@ -90,8 +98,8 @@ export class TopicDatabase extends SqliteFile {
   }
 
   /**
-   * Runs work in the open transaction. If SQLite finds damage, undoes the work and returns the error's text; otherwise
-   * returns null.
+   * Runs work in the open transaction. If SQLite finds damage, undoes the work and returns the text of the error;
+   * otherwise returns null.
    */
   runUnlessDamaged(work: () => void): string | null {
     this.statement("SAVEPOINT work").run();
@@ -107,7 +115,7 @@ export class TopicDatabase extends SqliteFile {
     }
   }
 
-  /** Copies the log into the database as far as the disk has space. The rest stays readable in the log. */
+  /** Copies the log into the database as far as the disk has space. The rest can still be read from the log. */
   override checkpoint(): void {
     try {
       super.checkpoint();
@@ -117,7 +125,7 @@ export class TopicDatabase extends SqliteFile {
     }
   }
 
-  /** Gives up to `pages` unused pages back to the file system. Returns whether there may be more unused pages. */
+  /** Gives up to `pages` unused pages back to the file system. Returns true if there may be more unused pages. */
   shrink(pages: number): boolean {
     const free = this.pragma("freelist_count");
     if (free === 0) return false;
@@ -136,7 +144,7 @@ export class TopicDatabase extends SqliteFile {
     return this.logFileBytes >= 2 * logBytes;
   }
 
-  /** Truncates the log, unless other processes still read it after `waitMs`. */
+  /** Truncates the log. Does nothing if other processes still read the log after `waitMs`. */
   shortenLog(waitMs = 0): void {
     this.database.exec(`PRAGMA busy_timeout = ${waitMs}`);
     try {
@@ -148,7 +156,7 @@ export class TopicDatabase extends SqliteFile {
     }
   }
 
-  /** Shrinks a long log to give space back to the file system. Returns whether the log became shorter. */
+  /** Shrinks a long log to give space back to the file system. Returns true if the log became shorter. */
   freeLog(): boolean {
     const before = this.logFileBytes;
     if (this.inTransaction || before <= logBytes || performance.now() < this.#logIsReadUntilMs) return false;
@@ -220,8 +228,8 @@ const putIndexes = [
 ] as const;
 
 /**
- * Returns the ids of clients with a row that only an index or only its table has. Returns "all" if an index cannot be
- * read. Without this check, a repeated put would be stored again if an index does not find a row.
+ * Returns the IDs of clients with a row that only an index or only its table has. Returns "all" if an index cannot be
+ * read. If this check did not exist and an index did not find a row, a repeated put would be stored again.
  */
 function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
   const find = () =>

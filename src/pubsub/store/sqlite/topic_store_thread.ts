@@ -28,10 +28,14 @@ import {
   topicStoreError,
 } from "./topic_database.ts";
 
-/** How long cursor moves that no response waits for stay unwritten; under constant load `idleMs`. */
+/**
+ * How long moved cursors for which no response waits stay unwritten, in milliseconds. Under constant load, `idleMs`
+ * applies.
+ */
 const settleMs = 20;
 /**
- * The idle time before the database is tidied, and the pages freed in a step, few enough for new work to start soon.
+ * The idle time before the database is tidied, in milliseconds. Also the number of pages that one step frees: few, so
+ * that new work can start soon.
  */
 const idleMs = 200;
 const shrinkPages = 256;
@@ -40,7 +44,10 @@ const idleCheckpointBytes = 1 << 20;
 const nearlyFullCheckpointBytes = 512 << 10;
 
 const pauseMs = 1_000;
-/** How long the store then counts as full unless it stores something, because only a write can detect a quota. */
+/**
+ * How long the store counts as full after a refused write, in milliseconds, unless it stores something. Only a write
+ * can detect a quota.
+ */
 const fullAfterRefusalMs = 30_000;
 const diskFull = "the disk of this server is full; nothing was changed";
 
@@ -141,7 +148,7 @@ class WorkerStore implements ServedTopicStore {
     this.#refusals = this.#database.commits === this.#commitsAtRefusal ? this.#refusals + 1 : 0;
     this.#commitsAtRefusal = this.#database.commits;
     clearTimeout(this.#timer);
-    // Writes are tried again at growing intervals, because after each failed try all held gets must be sent again.
+    // Tries writes again at growing intervals, because after each failed try all held gets must be sent again.
     this.#runAfter(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
       runStepsNow(this.#transfer.dropIncomplete());
       this.#settle();
@@ -184,7 +191,7 @@ class WorkerStore implements ServedTopicStore {
   }
 
   /**
-   * Returns why a put would be refused because of the disk, or null. Measures the disk again, because other programs
+   * Returns the reason why the disk cannot take a put; null if it can. Measures the disk again, because other programs
    * may have used space since the last commit.
    */
   #whyFull(): string | null {
@@ -198,7 +205,7 @@ class WorkerStore implements ServedTopicStore {
     return this.#database.storeId;
   }
 
-  /** Copies the small rest of the log, so that the next commit can write the log from its start. */
+  /** Copies the small rest of the log. The next commit can then write the log from its start. */
   checkpointed(): void {
     this.#isCheckpointing = false;
     this.#database.checkpoint();
@@ -209,7 +216,7 @@ class WorkerStore implements ServedTopicStore {
     try {
       runStepsNow(this.#engine.writePending());
     } catch (error) {
-      if (!isDiskFullError(error)) throw error; // only changes that no response waits for are lost
+      if (!isDiskFullError(error)) throw error; // only changes for which no response waits are lost
       this.#database.rollBack();
     }
     this.#database.close();
@@ -223,7 +230,8 @@ class WorkerStore implements ServedTopicStore {
     }
     this.#diskWarning = warning;
     this.#workedMs = performance.now();
-    // The delay starts with the first work after the last write, so that constant requests do not delay cursor moves.
+    // The delay starts with the first work after the last write: constant requests then do not delay the writing of
+    // moved cursors.
     if (this.#timer === undefined) this.#runAfter(settleMs, () => this.#settle());
   }
 
@@ -235,11 +243,11 @@ class WorkerStore implements ServedTopicStore {
   #handleIdle(): void {
     this.#expire();
     if (performance.now() - this.#workedMs < idleMs) {
-      // Constant refused requests must not prevent that unused pages become free for other messages.
+      // Even under constant refused requests, unused pages must become free for other messages.
       if (this.#engine.disk.isNearlyFull) this.#database.shrink(shrinkPages);
       return this.#settle();
     }
-    // The database file takes its space while the disk has some.
+    // The database file takes its space while the disk has space.
     this.#checkpoint(this.#database.owedBytes > 0 ? 0 : idleCheckpointBytes);
     this.#engine.disk.measure();
     if (this.#database.shrink(shrinkPages)) return this.#runAfter(0, () => this.#handleIdle());
@@ -250,13 +258,13 @@ class WorkerStore implements ServedTopicStore {
     try {
       this.#database.reserveLog();
     } catch {
-      // The disk is full. Commits may still succeed, and a commit that finds no space reports this.
+      // The disk is full. Commits may still succeed; a commit that finds no space reports that.
     }
     if (this.#expires) this.#runAfter(expireMs, () => this.#settle());
   }
 
   /**
-   * Searches for expired messages, also under constant load. Takes only a small share of the time even with many
+   * Searches for expired messages, even under constant load. Takes only a small share of the time, even with many
    * topics.
    */
   #expire(): void {

@@ -6,7 +6,10 @@ import { defineChecksumTable } from "../../../base/storage/checksum_table.ts";
  * to 3.
  */
 export const topicStoreFormat = 4;
-/** The bytes "btTS", stored as PRAGMA application_id so that another program's database is not mistaken for a store. */
+/**
+ * The bytes "btTS", stored as PRAGMA application_id. They show that the database is a topic store and not another
+ * program's database.
+ */
 export const topicStoreApplicationId = 0x62745453;
 
 /**
@@ -17,8 +20,8 @@ export const sqliteTopicStates = { active: 0, staged: 1, dropped: 2, receiving: 
 
 export const sqliteTopicTables = {
   /**
-   * `gone` is the last message of the last deleted row, `stored` the last message in a row, and `clients` the number of
-   * client rows.
+   * `gone` of a topic row is the last message of the last deleted row, `stored` the last message in a row, and
+   * `clients` the number of client rows.
    */
   topics: defineChecksumTable("topics", [
     "id",
@@ -37,7 +40,7 @@ export const sqliteTopicTables = {
     "registration",
   ]),
   /**
-   * `previous` is the last message of the row before, so that a missing row is noticed. The records have their own
+   * `previous` is the last message of the previous row, which reveals a missing row. The records have a separate
    * checksum (`content_sum`), so that the other columns can be checked without reading the records.
    */
   messages: defineChecksumTable("messages", [
@@ -70,7 +73,7 @@ export const sqliteTopicTables = {
   store: defineChecksumTable("store", ["id", "name"]),
 } as const;
 
-/** The states of a row of messages. The row has its records, or an operator has given the records up as damaged. */
+/** The states of a row of messages. The row has its records, or an operator has given up the records as damaged. */
 export const messageRowStates = { stored: 0, givenUp: 1 } as const;
 
 export const topicStoreSchema = `

@@ -46,7 +46,7 @@ export function verifyTopicStore(dataDir: string, progress: WorkProgress = noPro
   }
 }
 
-/** Checks an open database in one consistent snapshot. */
+/** Checks an open database in one consistent snapshot. Changes nothing. */
 export function verifyTopicDatabase(database: DatabaseSync, progress: WorkProgress = noProgress): TopicStoreReport {
   const { problems, addProblem } = newProblemList();
   const report = { topics: 0, messages: 0, clients: 0 };
@@ -99,7 +99,7 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }
     return;
   }
   report.topics++;
-  if (!sqliteTopicTables.topics.isIntact(row)) return; // it was already reported, and its numbers are unknown
+  if (!sqliteTopicTables.topics.isIntact(row)) return; // the row was reported already, and its numbers are unknown
   const title = `topic ${JSON.stringify(decodeStoredName(row["name"]))}`;
   const topic = { ...row, title } as SqlRow & VerifiedTopic;
   verifyClients(database, topic, addProblem, report);
@@ -152,7 +152,8 @@ function verifyMessages(
 ): void {
   let before = gone;
   let sum = 0;
-  // Messages without a subscriber are not stored, so each row has the last message of the row before it.
+  // Messages without a subscriber are not stored, so each row contains the number of the last message in the previous
+  // row.
   const missing = (previous: number) => {
     if (previous > before) addProblem(`${formatMessageRange(before + 1, previous)} of ${title}: the row is missing`);
   };

@@ -1,4 +1,4 @@
-/** Converts requests of clients to operations of the store, and the store's responses to messages. Pure. */
+/** Converts clients' requests to operations of the store, and the store's responses to messages. Pure. */
 import type { InvalidPubsubMessage } from "../../wire/decode_message.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/message_limits.ts";
 import { type PutFrameValues, readPutFrameStart, readPutFrameValues } from "../../wire/put_frame.ts";
@@ -54,7 +54,7 @@ export function decodeSingleMessagePut(
 }
 
 /**
- * Converts a client's request to an operation of the store. With `wait`, the store holds a get until there is a
+ * Converts a client's request to an operation of the store. If `wait` is true, the store holds a get until there is a
  * message.
  */
 export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch, wait }: {
@@ -118,7 +118,7 @@ export function storeResponseToStatusMessage(
   if (known) {
     if (message.headers.epoch !== undefined && message.headers.epoch !== epoch) headers.epoch = epoch;
     Object.assign(headers, more);
-    if (code !== "OK" || more.missed === 0) delete headers.missed; // the response with the next message has it
+    if (code !== "OK" || more.missed === 0) delete headers.missed; // the response with the next message has this header
     if (more.redelivered === 0) delete headers.redelivered;
   }
   if (code !== "OK" || message.name !== "GET") {

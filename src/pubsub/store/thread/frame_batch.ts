@@ -43,8 +43,8 @@ export class FrameBatch {
   }
 
   /**
-   * Returns the entries in a buffer of their exact size, and begins the next batch. A larger buffer would cause more
-   * garbage collections in both threads.
+   * Returns the entries in a buffer of their exact size, and begins the next batch. A buffer that is too large would
+   * cause more garbage collections in both threads.
    */
   take(): Uint8Array {
     const bytes = this.#writer.finish();

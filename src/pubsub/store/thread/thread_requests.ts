@@ -29,7 +29,7 @@ export class ThreadRequests {
   readonly #requests = new Map<number, { readonly request: RequestPartForResponse; readonly epoch: number }>();
   respondedTickets: number[] = [];
 
-  /** Calls `onPiece` with packed responses, and the number of batches that are finished with them. */
+  /** Calls `onPiece` with packed responses, and with the number of batches that are finished with them. */
   constructor(server: string, onPiece: (bytes: Uint8Array, batches: number) => void) {
     this.#server = server;
     this.#onPiece = onPiece;
@@ -37,7 +37,7 @@ export class ThreadRequests {
 
   /**
    * Yields the operations of the batches. Takes more batches from `next` until the transaction has its full size, and
-   * appends these batches to `batches`.
+   * appends them to `batches`.
    */
   *operations(
     batches: Uint8Array[],
@@ -93,7 +93,7 @@ export class ThreadRequests {
       const status = storeResponseToStatusMessage(this.#server, request, response, epoch);
       this.#respond(response.ticket, response.code, encodePubsubMessage(status));
     } catch (error) {
-      // The cause is a bug, or content from another server that no message can carry. Only this request fails.
+      // The cause is a bug, or content from another server that no message can contain. Only this request fails.
       const reason = `internal error: ${errorMessage(error)}`;
       const status = makeStatusMessage(this.#server, request, "ERROR", { reason, headers: { unknown: true } });
       this.#respond(response.ticket, "ERROR", encodePubsubMessage(status));
@@ -112,13 +112,13 @@ export class ThreadRequests {
     this.#onPiece(this.#responses.take(), batches);
   }
 
-  /** Sends responses that belong to no batch, for example of gets that a call has woken. */
+  /** Sends responses that belong to no batch. Example: a call has ended the wait of some gets. */
   sendLateResponses(): void {
     if (this.#responses.count > 0) this.sendResponses(0);
   }
 }
 
-/** Returns the ID range of a response that says nothing else; null for any other response. */
+/** Returns the ID range of a response that contains nothing else; null for any other response. */
 function onlyIdsOf({ code, ids, loss, subscribers }: StoreResponse): MessageIdRange | null {
   const isUsual = code === "OK" && loss === undefined && subscribers === undefined && ids?.length === 1;
   return isUsual ? ids[0] ?? null : null;

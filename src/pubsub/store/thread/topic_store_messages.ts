@@ -37,7 +37,7 @@ export type TopicStoreCalls =
   & RunStepMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
   & {
     statistics: () => TopicStoreStatistics;
-    /** Returns why no message can be stored now, or null. Stores nothing. */
+    /** Returns the reason why no message can be stored now; null if one can. Stores nothing. */
     whyNotStored: () => string | null;
   };
 
@@ -49,9 +49,12 @@ export interface TopicStoreStatistics {
   readonly full: string | null;
   readonly commits: number;
   readonly damages: number;
-  /** Topics that have or may have lost messages in a fail-over of a shared database since the store was opened. */
+  /**
+   * The number of topics that have lost messages, certainly or possibly, in a failover of a shared database since the
+   * store was opened.
+   */
   readonly losses: number;
-  /** The largest used share of any topic's client capacity, from 0 to 1, and the number of forgotten publishers. */
+  /** The largest used share of any topic's client capacity, from 0 to 1. Also the number of forgotten publishers. */
   readonly clientsShare: number;
   readonly clientsForgotten: number;
 }

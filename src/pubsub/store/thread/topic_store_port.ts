@@ -15,7 +15,9 @@ export type TopicStorePort = StorageThreadCallRunner<TopicThreadCalls, TopicStor
 /** A topic store in its thread. A store in files returns results; a store in a database returns promises. */
 export interface ServedTopicStore {
   readonly storeId: string;
-  /** A call that throws a BatonError has changed nothing. After any other error memory and store may differ. */
+  /**
+   * Runs a call. If it throws a BatonError, it has changed nothing. After any other error, memory and store may differ.
+   */
   call(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown;
   afterCall(): void;
   /** Executes this batch, and the batches that arrive before its end. */

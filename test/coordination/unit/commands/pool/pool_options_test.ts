@@ -151,6 +151,6 @@ test("a command follows the component without --, and a mistyped operation is re
   expect(said(["staus", "x"])).toBe('There is no "baton pool staus", did you mean "status"?');
   expect(said(["x", "y", "--items", "a", "--", "true"])).toBe(
     'baton pool takes one component before --, but "x", "y" were given; ' +
-      "if a command with a -- of its own is meant, write another -- before it",
+      "if these words are a command that contains --, write another -- before the command",
   );
 });
