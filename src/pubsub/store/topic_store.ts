@@ -32,12 +32,12 @@ import {
 
 /** A client's request for the store, with the values that the server adds. */
 export interface SubmittedRequest {
-  /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */
+  /** The server's number of the request, from 0 to 2^31 - 1. The response contains the same number. */
   readonly ticket: number;
   /** The epoch in which the server owns the topic. If the store has another epoch, the response is NOT_OWNER. */
   readonly epoch: number;
   readonly frames: readonly Uint8Array[];
-  /** True if the store holds a get until there is a message or the get is cancelled. */
+  /** If true, the store holds a get until there is a message or the get is canceled. */
   readonly wait: boolean;
   /** The most bytes that the request and its response need in memory. */
   readonly bytes: number;
@@ -47,7 +47,7 @@ export interface SubmittedRequest {
 export interface EncodedResponse {
   readonly ticket: number;
   readonly code: StatusCode;
-  /** Empty if the request is invalid. */
+  /** The frames of the response; empty if the request is invalid. */
   readonly frames: readonly Uint8Array[];
 }
 
@@ -55,11 +55,11 @@ export interface TopicStoreHooks {
   /** Called with durable responses, in any order. Their frames are views of one buffer. */
   readonly onResponses: (responses: readonly EncodedResponse[]) => void;
   /**
-   * Called once when the disk fails or another process opens the data. No further responses follow. Requests without a
-   * response must not be reported as failed, because their outcome is unknown.
+   * Called once when the disk fails or another process opens the data. No more responses follow. The caller must not
+   * report requests without a response as failed, because their outcome is unknown.
    */
   readonly onBroken: (error: BatonError) => void;
-  /** Reports a problem to the operator, for example a damaged row (once) or a disk that is nearly full. */
+  /** Reports a problem to the operator, for example a damaged row (only one time) or a disk that is nearly full. */
   readonly onProblem?: (problem: BatonError) => void;
   /** Called when a topic of a shared store must be opened again, or was opened by another server. */
   readonly onTopicLost?: (topic: string) => void;
@@ -92,7 +92,7 @@ export interface StoreThreadStarter {
   /** Names the store in error messages, for example "The topic store in /data". */
   readonly what: string;
   readonly start: () => StartedStoreThread;
-  /** The folder of the store's files, because their log must be checkpointed. Null if the store has no files. */
+  /** The folder of the store's files, whose log must be checkpointed. Null if the store has no files. */
   readonly dataDir?: string | null;
 }
 
@@ -119,10 +119,10 @@ export class TopicStore extends DeclaredMethods {
   readonly #hooks: TopicStoreHooks;
   readonly #thread: StorageThread<TopicThreadCalls, TopicStoreEvent>;
   readonly #requests: StorageRequestSender;
-  /** Null for a store that is not in files. */
+  /** The thread that checkpoints the log; null if the store has no files. */
   readonly #checkpointer: StorageWorker | null;
   readonly #packer = new FrameBatch();
-  /** The bytes of each operation in flight by ticket, or -1 for a held get. */
+  /** The bytes of each operation in flight, by ticket; -1 for a held get. */
   readonly #tickets = new Map<number, number>();
   /** A random ID that was created with the store. */
   storeId = "";
@@ -151,9 +151,9 @@ export class TopicStore extends DeclaredMethods {
   }
 
   /**
-   * Opens the store in a data directory, and creates it if needed. Rejects with LOCK_BUSY if another server uses the
-   * directory, CONFIG if the format is unknown, or IO if the store cannot be read or written. Without
-   * `acceptDamagedLog`, a damaged log is also an IO error.
+   * Opens the store in a data directory; creates it if there is none. Rejects with LOCK_BUSY if another server uses the
+   * directory, CONFIG if the format is unknown, or IO if the store cannot be read or written. A damaged log is also an
+   * IO error, unless `acceptDamagedLog` is true.
    */
   static async open(
     dataDir: string,
@@ -220,9 +220,9 @@ export class TopicStore extends DeclaredMethods {
   }
 
   /**
-   * Exports the topic's copy of this epoch in pieces of about 1 MiB, which can be read once. Sends the messages of an
-   * open copy first, and calls `seal` when few messages are left. After a null, ask for the next piece only when the
-   * earlier pieces have arrived, so that few messages are left then.
+   * Exports the topic's copy of this epoch in pieces of about 1 MiB, which can be read only once. Sends the messages of
+   * an open copy first, and calls `seal` when few messages are left. After a null, the caller must request the next
+   * piece only when the earlier pieces have arrived; few messages are then left.
    */
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent {
     let hash = "";

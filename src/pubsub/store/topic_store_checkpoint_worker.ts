@@ -1,6 +1,6 @@
 /**
- * Entry of the thread that checkpoints a topic store's log while the storage thread continues to commit. If another
- * connection blocks a checkpoint, the next checkpoint continues its work.
+ * The entry point of the thread that checkpoints a topic store's log while the storage thread continues to commit. If
+ * another connection blocks a checkpoint, the next checkpoint continues its work.
  */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -17,7 +17,7 @@ port.on("message", ({ dataDir }: { readonly dataDir: string }) => {
     database ??= new DatabaseSync(join(dataDir, topicDatabaseName));
     database.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(PASSIVE)");
   } catch {
-    // Committed data is safe in the log. The storage thread meets the same error and reports it.
+    // Committed data is safe in the log. The storage thread will meet the same error and report it.
   }
   port.postMessage({ done: true });
 });

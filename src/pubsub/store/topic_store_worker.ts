@@ -1,4 +1,4 @@
-/** Entry of the storage thread of a topic store in SQLite files. */
+/** The entry point of the storage thread of a topic store in SQLite files. */
 import { type MessagePort, workerData } from "node:worker_threads";
 import { storageRequestReceiver } from "../../base/storage/storage_thread.ts";
 import { serveTopicStore } from "./sqlite/topic_store_thread.ts";

@@ -15,7 +15,7 @@ export async function readOverviewRows(
 ): Promise<Pick<RowSnapshot["rows"], "topic" | "server">> {
   const path = new PubsubPath(root);
   const isUsed = await zk.exists(path.base) !== null;
-  // The list of shards (nodes above topics) is read only so that a client that caches reads notices a new shard.
+  // Reads the list of shards (nodes above topics) only for clients that cache reads: they then notice a new shard.
   const [servers] = isUsed
     ? await Promise.all([readServerOverview(zk, path), nullIfNoNode(zk.getChildren(path.topics))])
     : [[]];

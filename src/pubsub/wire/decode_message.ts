@@ -1,6 +1,6 @@
 /**
- * Decodes the frames of a publish/subscribe message. Never throws: for an invalid message it returns an
- * InvalidPubsubMessage, which names the field and quotes its value, so that the server can answer every peer.
+ * Decodes the frames of a publish/subscribe message. Never throws. For an invalid message it returns an
+ * InvalidPubsubMessage, which names the field and quotes its value; the server can thus answer every peer.
  */
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { toCamelCase } from "./encode_message.ts";
@@ -15,13 +15,13 @@ import {
   type PubsubMessage,
 } from "./pubsub_messages.ts";
 
-/** Why a message is invalid. The response has the status BAD_REQUEST, with `reason` in its body. */
+/** The reason why a message is invalid. The response has the status BAD_REQUEST, with `reason` in its body. */
 export interface InvalidPubsubMessage {
   readonly name: null;
   readonly field: string;
   readonly value: string;
   readonly reason: string;
-  /** True if the message has headers, so that its sender also understands headers in the response. */
+  /** True if the message has headers. Its sender then also understands headers in the response. */
   readonly hasHeaders: boolean;
 }
 
@@ -81,8 +81,8 @@ export function decodePubsubMessage(frames: readonly Uint8Array[]): PubsubMessag
 }
 
 /**
- * Returns the index of CR LF CR LF, which ends the header. Without it, returns -1 minus the index of a stray control
- * character, or -1 minus the number of bytes that were searched.
+ * Returns the index of CR LF CR LF, which ends the header. If it is missing, returns -1 minus the index of a stray
+ * control character, or -1 minus the number of bytes that were searched.
  */
 function findHeaderEnd(frame: Uint8Array): number {
   const length = Math.min(frame.byteLength, headerBytesMax);

@@ -101,8 +101,8 @@ const end = encoder.encode("\r\n\r\n");
 /** The number of digits of 9007199254740991, the largest number in a message. */
 const digitsMax = 16;
 /**
- * The bytes with which all responses of the last sender begin. `room` has space for them, two numbers and the header's
- * end.
+ * The bytes with which all responses of the last sender begin. `room` also has space for two numbers and the end of the
+ * header.
  */
 let lastBeginning: { readonly sender: string; readonly room: Uint8Array; readonly length: number } | null = null;
 

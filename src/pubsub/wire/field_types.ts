@@ -4,14 +4,14 @@ import { type StatusCode, statusCodes } from "./status_codes.ts";
 import { decodeNameToken, encodeNameToken } from "./name_token.ts";
 
 export interface MessageFieldType<T> {
-  /** Describes a valid value, to follow "it is not" in a message: "a number from 0 to 9". */
+  /** Describes a valid value. In messages, the description follows "it is not", for example "a number from 0 to 9". */
   readonly wanted: string;
   read(text: string): T | undefined;
   write(value: T): string;
 }
 
 /**
- * Identifies a process of a client. `number` grows with each process. `key` is random, so that two processes with
+ * Identifies a process of a client. `number` increases with each process. `key` is random, so that two processes with
  * copies of the same state have different sessions.
  */
 export interface SessionToken {
@@ -24,7 +24,7 @@ export interface MessageIdRange {
   readonly last: number;
 }
 
-/** A client that has not received a message sends this as the ID of its last message. */
+/** The ID of the last message, for a client that has not received a message. */
 export const noMessageId = -1;
 
 export const encodedTextField: MessageFieldType<string> = {
@@ -33,7 +33,7 @@ export const encodedTextField: MessageFieldType<string> = {
   write: encodeNameToken,
 };
 
-/** A decimal number without a sign or leading zeros, so that each number has one spelling. */
+/** The type of decimal numbers without a sign or leading zeros. Each number thus has only one spelling. */
 export const numberField: MessageFieldType<number> = {
   wanted: `a decimal number from 0 to ${messageNumberMax}`,
   read: parseNumber,
@@ -74,8 +74,8 @@ export const statusCodeField: MessageFieldType<StatusCode> = {
 };
 
 /**
- * A new position for a subscriber: before the oldest stored message ("start"), after the newest ("end"), or after the
- * message with this ID.
+ * The type of a new position for a subscriber: before the oldest stored message ("start"), after the newest ("end"), or
+ * after the message with this ID.
  */
 export const seekPositionField: MessageFieldType<number | "start" | "end"> = {
   wanted: '"start", "end", or a message id',
@@ -83,7 +83,7 @@ export const seekPositionField: MessageFieldType<number | "start" | "end"> = {
   write: (value) => typeof value === "string" ? value : formatNumber(value),
 };
 
-/** The IDs of a batch's messages, ascending, as in "17-20,25". */
+/** The type of the IDs of a batch's messages, in ascending order, as in "17-20,25". */
 export const idRangesField: MessageFieldType<readonly MessageIdRange[]> = {
   wanted: 'message ids as "17-20,25"',
   read(text) {
@@ -120,7 +120,7 @@ function formatNumber(value: number): string {
 }
 
 /**
- * The last session that was read, and the last one written, because consecutive messages often have the same session.
+ * The last session that was read, and the last one that was written. Consecutive messages often have the same session.
  */
 let lastParsed: { readonly text: string; readonly value: SessionToken } | null = null;
 let lastFormatted: { readonly text: string; readonly value: SessionToken } | null = null;

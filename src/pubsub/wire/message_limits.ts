@@ -1,4 +1,6 @@
-/** Size limits of publish/subscribe messages. A server rejects a message over a limit, and never truncates it. */
+/**
+ * Size limits of publish/subscribe messages. A server rejects a message that exceeds a limit; it never truncates one.
+ */
 
 /** The most bytes of a header, including the empty line at its end. */
 export const headerBytesMax = 64 << 10;
@@ -10,7 +12,7 @@ export const sessionKeyLengthMax = 64;
 /** The most messages in a batch (`count`), each in its own frame after the header's frame. */
 export const batchMessagesMax = 1024;
 /**
- * The largest number in a message, and the largest integer that a double has exactly. Larger numbers are rejected,
+ * The largest number in a message: the largest integer that a double represents exactly. Larger numbers are rejected,
  * never rounded.
  */
 export const messageNumberMax = Number.MAX_SAFE_INTEGER;

@@ -7,7 +7,7 @@ import { nameTokenBytesMax } from "./message_limits.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Characters that must be escaped: blanks, control characters, "%", and everything beyond ASCII. */
+/** Matches characters that must be escaped: blanks, control characters, "%", and everything beyond ASCII. */
 const unsafe = /[^\x21-\x24\x26-\x7e]/;
 const loneSurrogate = /\p{Surrogate}/u;
 
@@ -34,7 +34,7 @@ export function encodeNameToken(text: string): string {
 export function decodeNameToken(token: string): string | undefined {
   if (!unsafe.test(token)) return token.length === 0 || token.length > nameTokenBytesMax ? undefined : token;
   if (/%(?![0-9A-Fa-f]{2})/.test(token) || token.length > nameTokenBytesMax * 3) return undefined;
-  // A plain client may send characters beyond ASCII unescaped; the header has already been decoded as UTF-8.
+  // A plain client may send characters beyond ASCII without escapes. The header has already been decoded as UTF-8.
   const bytes = encoder.encode(token);
   let length = 0;
   for (let at = 0; at < bytes.byteLength; at++) {

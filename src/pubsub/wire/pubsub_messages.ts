@@ -1,7 +1,7 @@
 /**
- * Declares the messages of the publish/subscribe protocol: names, fields and headers. Decoder, encoder, types and
- * docs/protocol/pubsub.md follow from this declaration. The first messages are those of section 3.1 of "Enforcing
- * Exactly-Once Semantics in a Load-Balanced Pub/Sub Service With Multiple Proxies" (2022).
+ * Declares the messages of the publish/subscribe protocol: names, fields and headers. This declaration is the source of
+ * the decoder, the encoder, the types and docs/protocol/pubsub.md. The first messages are those of section 3.1 of
+ * "Enforcing Exactly-Once Semantics in a Load-Balanced Pub/Sub Service With Multiple Proxies" (2022).
  */
 import {
   batchCountField,
@@ -16,7 +16,7 @@ import {
   yesFlagField,
 } from "./field_types.ts";
 
-/** The fields of each message's first line, which follow its name, separated by single blanks. */
+/** The fields of each message's first line. They follow the name of the message, separated by single blanks. */
 export const messageFields = {
   /** Subscribes the sender to messages that are put from now on. */
   SUBSCRIBE: { sender: encodedTextField, topic: encodedTextField },
@@ -30,21 +30,21 @@ export const messageFields = {
   PERIODIC: { sender: encodedTextField },
   /** Asks a server to hand off the topic to the server at `address`. */
   MERGE: { sender: encodedTextField, topic: encodedTextField, address: encodedTextField },
-  /** Data of a topic, from server to server. */
+  /** Sends data of a topic, from one server to another. */
   TRANSFER: { sender: encodedTextField, topic: encodedTextField },
   /** The response to each of the other messages. */
   STATUS: { sender: encodedTextField, status: statusCodeField },
 
-  // Messages that this protocol adds to the paper's:
+  // Messages that this protocol adds to the messages of the paper:
   /** Asks for the peer's ID and version. A peer that sends headers knows headers. */
   HELLO: { sender: encodedTextField },
   /** Moves the subscriber to another position of the topic. */
   SEEK: { sender: encodedTextField, topic: encodedTextField, to: seekPositionField },
-  /** Asks what a topic holds, and how many messages wait for the sender. */
+  /** Asks which messages a topic has, and how many of them wait for the sender. */
   INFO: { sender: encodedTextField, topic: encodedTextField },
   /** Asks for the list of topics. */
   TOPICS: { sender: encodedTextField },
-  /** An operator asks a server to show a topic, or to do what `action` says. */
+  /** An operator asks a server to show a topic, or to carry out the action `action`. */
   MANAGE: { sender: encodedTextField, topic: encodedTextField },
   /**
    * A proxy tells a server that it no longer needs the response to the request with the same envelope. The server does
@@ -64,7 +64,7 @@ export const messageBodyKinds = {
   TRANSFER: "one",
 } as const satisfies Partial<Record<PubsubMessageName, "one" | "batch">>;
 
-/** Headers, as `name: value` between the first line and the empty line. Code has their names in camelCase. */
+/** The headers, as `name: value` between the first line and the empty line. In code, their names are in camelCase. */
 export const headerFields = {
   /** Version of the protocol: 1. */
   version: numberField,
@@ -73,13 +73,13 @@ export const headerFields = {
   /** Number of a client's subscribe, unsubscribe or seek at this topic, which grows within a session. */
   op: numberField,
   session: sessionField,
-  /** PUT: the session in which the counter was first used, if that was an earlier one. */
+  /** PUT: the session in which the counter was first used, if it was an earlier one. */
   "from-session": sessionField,
   /** FENCED: the number of the client's session that the server knows. */
   "current-session": numberField,
   /**
-   * The client's registration number at the topic; with UNREGISTERED, the number that the client has to use. The number
-   * grows when the topic forgets clients.
+   * The client's registration number at the topic. With UNREGISTERED, the number that the client has to use. The number
+   * increases when the topic forgets clients.
    */
   registration: numberField,
   /** PUT: the smallest counter whose outcome the publisher does not know. */
@@ -131,7 +131,10 @@ export const headerFields = {
   first: numberField,
   end: numberField,
   pending: numberField,
-  /** Also in the response to PUT: 0 if no client is subscribed, so the server stored nothing. */
+  /**
+   * The number of subscribers, also in the response to PUT: 0 if no client is subscribed, so the server has stored
+   * nothing.
+   */
   subscribers: numberField,
   bytes: numberField,
   state: encodedTextField,
@@ -160,9 +163,9 @@ export type PubsubMessageOf<N extends PubsubMessageName> = N extends PubsubMessa
   : never;
 
 interface MessageRest {
-  /** Absent if the sender does not use headers. */
+  /** The headers; undefined if the sender does not use headers. */
   readonly headers?: PubsubHeaders | undefined;
-  /** The body, as a view of its frame; absent for a message without a body, and for a batch. */
+  /** The body, as a view of its frame; undefined for a batch, and for a message without a body. */
   readonly body?: Uint8Array | undefined;
   /** The bodies of a batch. */
   readonly batch?: readonly Uint8Array[] | undefined;

@@ -4,14 +4,17 @@ import { decodeNameToken, encodeNameToken } from "./name_token.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Throws RangeError for a name that no header can carry, and for a list that is too long for a body. */
+/**
+ * Encodes a list of topics. Throws RangeError for a name that no header can contain, and for a list that is too long
+ * for a body.
+ */
 export function encodeTopicList(topics: Iterable<string>): Uint8Array {
   const bytes = new TextEncoder().encode(Array.from(topics, encodeNameToken).join(" "));
   if (bytes.byteLength > bodyBytesMax) throw new RangeError(`A list of topics has ${bytes.byteLength} bytes`);
   return bytes;
 }
 
-/** Returns undefined for an invalid list. */
+/** Decodes a list of topics. Returns undefined for an invalid list. */
 export function decodeTopicList(body: Uint8Array | undefined): string[] | undefined {
   if (body === undefined || body.byteLength === 0) return [];
   const topics: string[] = [];

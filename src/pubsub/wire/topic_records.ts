@@ -34,7 +34,10 @@ export interface TopicRecord {
   readonly epoch: number;
   readonly last: number;
   readonly first: number;
-  /** Grows when the topic forgets publishers; a client that the topic does not know must use this number. */
+  /**
+   * A number that increases when the topic forgets publishers. A client that the topic does not know must use this
+   * number.
+   */
   readonly registration: number;
 }
 
@@ -46,11 +49,11 @@ export interface TopicClientRecord {
   readonly opSession: number;
   readonly forgottenSession: number;
   readonly position: number | null;
-  /** The topic's registration number when the client registered; requests with a lower number are refused. */
+  /** The topic's registration number when the client registered. Requests with a lower number are refused. */
   readonly registration: number;
 }
 
-/** A counter that a publisher has used, with the ID of its message and a 53-bit fingerprint of the body. */
+/** A counter that a publisher has used, with the ID of its message and a 53-bit fingerprint of the message's body. */
 export interface ResolvedPutCounter {
   readonly counter: number;
   readonly id: number;
@@ -90,7 +93,7 @@ export type TopicDataRecord =
 
 export class TopicDataWriter {
   readonly #writer: ByteWriter;
-  /** The last publisher's name and its bytes: consecutive messages often have the same publisher. */
+  /** The last publisher's name and its bytes. Consecutive messages often have the same publisher. */
   #publisher = { name: "", bytes: new Uint8Array(0) };
 
   constructor(capacity = 1024) {
@@ -141,7 +144,10 @@ export class TopicDataWriter {
     });
   }
 
-  /** Does not use `#writeRecord`, for speed, because the store calls this method for every message that is put. */
+  /**
+   * Writes a message. Does not use `#writeRecord`, because the store calls this method for every message, and speed
+   * matters.
+   */
   writeMessage({ id, timeMs, session, counter, publisher, msgId, body }: TopicMessageRecord): void {
     const writer = this.#writer;
     const start = writer.length;
@@ -198,7 +204,7 @@ export function encodeResolvedPutCounters(entries: readonly ResolvedPutCounter[]
   return writer.finish();
 }
 
-/** Throws PROTOCOL for invalid entries. */
+/** Decodes the entries of a window. Throws PROTOCOL for invalid entries. */
 export function decodeResolvedPutCounters(bytes: Uint8Array): ResolvedPutCounter[] {
   return readEntries(new ByteReader(bytes));
 }
@@ -231,8 +237,8 @@ export function messageRecordAt(records: Uint8Array, offset: number): TopicMessa
 const publisherAt = 4 + 1 + 4 * 8;
 
 /**
- * Returns what subscribers get of the message whose record begins at `offset`. The body is a view of `records`. Throws
- * PROTOCOL.
+ * Returns the part that subscribers receive of the message whose record begins at `offset`. The body is a view of
+ * `records`. Throws PROTOCOL.
  */
 export function messageRecordContentAt(
   records: Uint8Array,
@@ -249,7 +255,7 @@ export function messageRecordContentAt(
   return { msgId: reader.utf8(keyBytes), body: reader.view(reader.remaining) };
 }
 
-/** Returns NaN if fewer than four bytes are left. */
+/** Reads a 32-bit number. Returns NaN if fewer than four bytes are left. */
 function int32At(bytes: Uint8Array, at: number): number {
   if (!(at >= 0 && at + 4 <= bytes.byteLength)) return NaN;
   return readU32(bytes, at) | 0;
@@ -263,7 +269,7 @@ export class TopicDataReader {
   /** The pieces of an incomplete record; they are joined when the record is complete. */
   #parts: Uint8Array[] = [];
   #bytes = 0;
-  /** How many bytes are needed to continue: those of a length, or of a whole record. */
+  /** The number of bytes that are needed to continue: the bytes of a length, or of a whole record. */
   #wanted = lengthBytes;
 
   /** The bytes of an incomplete record so far. */
@@ -271,7 +277,7 @@ export class TopicDataReader {
     return this.#bytes;
   }
 
-  /** Yields the records that this piece completes. Keeps the piece. Throws PROTOCOL for an invalid record. */
+  /** Yields the records that are complete with this piece. Keeps the piece. Throws PROTOCOL for an invalid record. */
   *push(piece: Uint8Array): Generator<TopicDataRecord, void, void> {
     this.#parts.push(piece);
     this.#bytes += piece.byteLength;

@@ -66,7 +66,9 @@ describe("a command", () => {
     for (const words of ["elect e", "barrier b -N 1", "pool p --items i"]) {
       const refused = await runs(`${words} env echo -- echo ran alone`);
       expect([refused.code, refused.stdout]).toEqual([64, ""]);
-      expect(refused.stderr).toContain("if these words are a command that contains --, write another -- before the command");
+      expect(refused.stderr).toContain(
+        "if these words are a command that contains --, write another -- before the command",
+      );
     }
     // A program that is not there: its words are taken for names, and stderr says so if the rest is no command either.
     const missing = await runs("lock a no-such-program x -- ./no-such-program");

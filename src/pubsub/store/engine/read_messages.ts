@@ -56,7 +56,7 @@ function readMessages(
     const row = rowOrNullIfDamaged(topic, id, messages.length > 0);
     if (row === null || row.first > last) break;
     const isGivenUp = row.offsets.length === 0;
-    if ((row.first > id || isGivenUp) && messages.length > 0) break; // the IDs of one response must follow each other without gaps
+    if ((row.first > id || isGivenUp) && messages.length > 0) break; // IDs of one response have no gaps
     if (row.first > id) gone += countMissedMessages(id - 1, row.first, topic.baseOffset);
     id = Math.max(id, row.first);
     if (isGivenUp) {

@@ -248,7 +248,7 @@ export class StoreEngine {
     if (this.#rows.isShared) this.#unconfirmed.add(operation);
     const isReading = operation.kind === "get" || operation.kind === "info";
     if (this.#diskFull !== null && !isReading) {
-      const isEnd = operation.kind === "put" && operation.bodies.length === 0; // it needs little space, so a retry may succeed
+      const isEnd = operation.kind === "put" && operation.bodies.length === 0; // it is small, so a retry may succeed
       return this.#refuse(operation, refuseOperation(isEnd ? "OVERLOADED" : "FULL", this.#diskFull));
     }
     switch (operation.kind) {

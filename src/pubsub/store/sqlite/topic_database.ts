@@ -74,7 +74,7 @@ export class TopicDatabase extends SqliteFile {
         database.prepare(store.insert.replace("INSERT", "INSERT OR IGNORE")).run(...row);
       },
       openError: (error) => topicStoreError(error, dataDir),
-      checksFiles: true, // another owner is detected by the rows it has written
+      checksFiles: true, // another owner is detected by its rows
     });
   }
 

@@ -1,7 +1,7 @@
 /**
  * Exports a topic for another server as a stream of pieces, while the store does other work. Exports the messages
- * first, while the topic is still open. Exports the data that changes until the seal (cursors, windows, msg-ids) after
- * the seal.
+ * first, while the topic is still open. After the seal, exports the data that may change until the seal: cursors,
+ * windows, msg-ids.
  */
 import { createHash } from "node:crypto";
 import { publisherWindowRecordEntriesMax, TopicDataWriter, type TopicRecord } from "../../wire/topic_records.ts";
@@ -109,7 +109,7 @@ class PieceStream {
   readonly writer = new TopicDataWriter(transferPieceBytes);
   readonly #hash = createHash("sha256");
 
-  /** Yields the buffer if it has the size of a piece. Yields several pieces if it has a long record. */
+  /** Yields the buffer if it has the size of a piece. If it contains a long record, yields several pieces. */
   *takeFullPieces(): StepGenerator<void, TopicExportStep> {
     if (this.writer.byteLength < transferPieceBytes) return;
     const all = this.takePiece() as Uint8Array;
@@ -118,12 +118,12 @@ class PieceStream {
       return;
     }
     for (let at = 0; at < all.byteLength; at += transferPieceBytes) {
-      // A copy with its own buffer, because the buffer is transferred to another thread.
+      // The copy has its own buffer, because the buffer is transferred to another thread.
       yield { piece: all.slice(at, at + transferPieceBytes), isCaughtUp: false };
     }
   }
 
-  /** Returns the buffer as a piece, or null if it is empty. */
+  /** Returns the buffer as a piece; null if the buffer is empty. */
   takePiece(): Uint8Array | null {
     if (this.writer.byteLength === 0) return null;
     const piece = this.writer.finish().slice();

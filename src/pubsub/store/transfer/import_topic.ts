@@ -28,7 +28,7 @@ export class TopicImport {
   /** The id of the new topic row; 0 before the first piece. */
   topicId = 0;
   #change: TopicChange = emptyTopicChange(0);
-  /** True when the topic record has arrived. No message may follow this record. */
+  /** True when the topic record has arrived. After this record, no message may follow. */
   #hasTopic = false;
   #clientId: number | null = null;
   #clientName: Uint8Array | null = null;
@@ -84,7 +84,7 @@ export class TopicImport {
     }
   }
 
-  /** The bytes that have arrived and will be written when their row is complete. */
+  /** The number of bytes that have arrived and will be written when their row is complete. */
   get bufferedBytes(): number {
     return this.#reader.pendingBytes + this.#rowBytes;
   }
@@ -154,7 +154,7 @@ export class TopicImport {
     this.#records++;
   }
 
-  /** Adds a client. Every sender sends clients in the order of their names' bytes, and each name once. */
+  /** Adds a client. Every sender sends clients in the order of their names' bytes, and each name only once. */
   #insertClient(client: TopicClientRecord): void {
     const name = encodeStoredName(client.name);
     if (this.#clientName !== null && compareBytes(this.#clientName, name) >= 0) {

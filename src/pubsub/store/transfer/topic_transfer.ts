@@ -1,7 +1,7 @@
 /**
- * The store's part in the handoff of topics: it knows which topics it has at which epoch, and exports and imports
- * topics. The coordination service decides which server owns a topic (../ownership). The store guarantees that a topic
- * never returns to a lower epoch, and never opens again after a seal in the same epoch. Every change is one
+ * The store's part in the handoff of topics: knows which topics it has and at which epoch, and exports and imports
+ * topics. The coordination service decides which server owns a topic (../ownership). The store guarantees two things: a
+ * topic never returns to a lower epoch, and it never opens again after a seal in the same epoch. Every change is one
  * transaction, is durable when the call returns, and may be repeated. `OwnedStore` describes the methods.
  */
 import { BatonError, errorMessage } from "../../../base/errors.ts";
@@ -29,7 +29,7 @@ export class TopicTransfer {
   #nextTransfer: number;
   #raisedAtCommit = -1;
 
-  /** `before` is the previous instance. The ids of its transfers are not used again. */
+  /** `before` is the previous instance of this class; the IDs of its transfers are not used again. */
   constructor(rows: TopicRows, engine: StoreEngine, before: TopicTransfer | null = null) {
     this.#rows = rows;
     this.#copies = rows.copies;
@@ -40,7 +40,7 @@ export class TopicTransfer {
 
   /** Drops imports that a restart or a full disk has interrupted. Their senders start again. */
   *dropIncomplete(): StepGenerator {
-    // Imports in progress are kept, because dropping their rows would lose messages of the topic.
+    // Keeps imports in progress, because dropping their rows would lose messages of the topic.
     const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
     yield* awaitAnswer(this.#copies.discardArriving(inProgress));
   }
@@ -58,7 +58,7 @@ export class TopicTransfer {
   }
 
   /**
-   * Returns the stored generation. With `isKnown`, a damaged generation counts as 0, because the caller knows the
+   * Returns the stored generation. If `isKnown` is true, a damaged generation counts as 0, because the caller knows the
    * recorded generation.
    */
   *#storedGeneration(isKnown: boolean): StepGenerator<number> {
@@ -147,7 +147,7 @@ export class TopicTransfer {
     if (here !== null) yield* this.#engine.wakeHeldGets(here);
   }
 
-  /** Opens a topic of a shared store at this epoch. Any server that had opened the topic loses it. */
+  /** Opens a topic of a shared store at this epoch. A server that had opened the topic before loses it. */
   *#takeOver(name: string, epoch: number, incarnation: string | null): StepGenerator {
     const here = this.#topics.get(name);
     if (here !== null) yield* this.release(name);
@@ -172,7 +172,8 @@ export class TopicTransfer {
   }
 
   /**
-   * Drops a copy with a lower epoch. In a shared store, `incarnation` names content that this server has not opened.
+   * Drops a copy with a lower epoch. In a shared store, `incarnation` identifies content that this server has not
+   * opened.
    */
   *drop(name: string, epoch: number, incarnation: string | null = null): StepGenerator {
     const here = this.#topics.get(name);
@@ -187,8 +188,9 @@ export class TopicTransfer {
   }
 
   /**
-   * Starts new message ids after `baseOffset`, because a restore may have lost messages with ids up to `baseOffset`.
-   * Moves each subscriber that had all stored messages to the end, because this subscriber has missed nothing.
+   * Makes new message IDs start after `baseOffset`, because a restore may have lost messages with IDs up to
+   * `baseOffset`. Moves each subscriber that had received all stored messages to the end, because it has missed
+   * nothing.
    */
   *raiseBaseOffset(name: string, baseOffset: number): StepGenerator {
     const topic = this.#topics.get(name);
@@ -236,7 +238,7 @@ export class TopicTransfer {
     return this.#nextTransfer++;
   }
 
-  /** Returns the next piece, or at the end the hash of all pieces. Throws if the topic's epoch has changed. */
+  /** Returns the next piece; at the end, the hash of all pieces. Throws if the topic's epoch has changed. */
   *exportNext(transfer: number): StepGenerator<TopicExportStep & { hash: string | null }> {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
@@ -250,7 +252,7 @@ export class TopicTransfer {
       this.#exports.delete(transfer);
       return { piece: null, isCaughtUp: false, hash: next.value };
     } catch (error) {
-      // A damaged topic is not handed off, so its owner continues to serve the undamaged part.
+      // A topic with damage is not handed off, so its owner continues to serve the undamaged part.
       if (!(error instanceof DamageError)) throw error;
       throw new BatonError("BAD_DATA", `Topic ${quote(of.name)} cannot be sent: ${error.message}`);
     }
@@ -338,7 +340,7 @@ export class TopicTransfer {
     try {
       yield* work(received);
     } catch (error) {
-      // Invalid data is the sender's fault, so the imported rows are removed and nothing else changes.
+      // Invalid data is an error of the sender. The imported rows are removed, and nothing else changes.
       if (error instanceof BatonError) yield* this.importEnd(transfer);
       throw error;
     }
@@ -366,7 +368,7 @@ const busyError = (what: string, name: string, most: number) =>
     `Cannot ${what} topic ${quote(name)}: ${most} others are in progress, which is the limit`,
   );
 
-/** Throws STORE_FULL if `full` says why the disk is full. */
+/** Throws STORE_FULL if `full` is not null; `full` is the reason why the disk is full. */
 function requireDisk(what: string, full: string | null): void {
   if (full !== null) throw new BatonError("STORE_FULL", `Cannot ${what}: ${full}`);
 }

@@ -19,7 +19,7 @@ export const pubsubMutants: readonly Mutant[] = [
     changes: [{
       in: "store_engine:StoreEngine.#put",
       from:
-        "    // A duplicate must also wait for the commit: the original may be in this batch.\n    this.#mustCommit = true;\n",
+        "    // A duplicate must also wait for the commit, because the original may be in this batch.\n    this.#mustCommit = true;\n",
       to: "",
     }],
     kinds: [...exactlyOnce, "same last", "after healing"],
