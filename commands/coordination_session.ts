@@ -1,6 +1,6 @@
 /**
- * Chooses the coordination servers of a command, and opens a session. Prints the scope, that is, which processes share
- * the locks.
+ * Chooses the coordination servers of a command, and opens a session with them. Tells the user which processes share
+ * the locks, which is called the scope.
  */
 import type { Io } from "../src/base/terminal/io.ts";
 import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
@@ -26,9 +26,10 @@ interface AnnouncedPlaceOptions {
 }
 
 /**
- * Chooses the servers. If the user named no servers, prints the scope on a terminal or with --verbose; otherwise cron
- * would mail the scope after each run. `what` is the subject of the message: `lock "nightly"`. Throws USAGE or CONFIG
- * for invalid settings, or SCOPE_MISMATCH if the servers reach fewer processes than `scope`.
+ * Chooses the servers of a command. If the user has named no servers, prints the scope on a terminal or with --verbose;
+ * at other times nothing is printed, because cron would mail the line after each run. `what` is the subject of the
+ * message, such as `lock "nightly"`. Throws USAGE or CONFIG for invalid settings, or SCOPE_MISMATCH if the servers
+ * reach fewer processes than `scope`.
  */
 export function chooseCoordinationServers(
   { values, sources, quiet, verbose }: AnnouncedPlaceOptions,
@@ -51,9 +52,12 @@ export function chooseCoordinationServers(
 export type CoordinationCommandCall = Pick<CommandCall<typeof connectionSettings>, "values" | "sources" | "io">;
 
 interface ConnectedLimits {
-  /** Ends the attempt to connect, and the wait while the session closes. */
+  /** Ends the attempt to connect, and also the wait for the end of the session. */
   readonly signal?: AbortSignal;
-  /** The purpose of the wait, for messages. If set, the call waits until the servers respond or the signal aborts. */
+  /**
+   * Says what the call waits for, as a part of messages. If set, the call waits until the servers respond or the signal
+   * aborts.
+   */
   readonly waitsFor?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Follows an object on the servers across lost connections, expired sessions and unreachable servers. */
+/** Follows an object on the servers, even if connections are lost, sessions expire or servers cannot be reached. */
 import { connectToZooKeeper, type ZooKeeperConnectOptions } from "../src/protocols/zookeeper/zookeeper_client.ts";
 import { isSessionEndError } from "../src/protocols/zookeeper/zookeeper_error.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
@@ -9,16 +9,19 @@ import { openCoordinationSession, reportServerOutages } from "../src/coordinatio
 import { chooseCoordinationServers, type CoordinationCommandCall } from "./coordination_session.ts";
 
 export interface FollowSessionsOptions {
-  /** The subject of messages: `the leader of "echo"`. */
+  /** The subject of messages, such as `the leader of "echo"`. */
   readonly what: string;
   readonly signal: AbortSignal;
-  /** If true, the first session also waits for unreachable servers, until the signal aborts. */
+  /** If true, the first session also waits for servers that cannot be reached, until the signal aborts. */
   readonly waitsForServer?: boolean;
-  /** Changes are reported at most once in this time, in milliseconds. */
+  /** How long changes are gathered before they are reported, in milliseconds. */
   readonly gatherEventsMs?: number;
 }
 
-/** Yields the values of `follow`, which is called again for each new session. Rejects with the signal's reason. */
+/**
+ * Yields the values of `follow`, which is called again for each new session. When the signal aborts, rejects with its
+ * reason.
+ */
 export async function* followSessions<T>(
   { values, sources, io }: CoordinationCommandCall,
   follow: (zk: ZooKeeper, place: CoordinationServers) => AsyncIterable<T>,
@@ -43,7 +46,7 @@ export async function* followSessions<T>(
       using _outage = reportServerOutages(zk, what, { io, clock, quiet });
       try {
         yield* follow(zk, place);
-        throw signal.reason; // only the signal ends `follow`
+        throw signal.reason; // `follow` ends only if the signal aborts
       } catch (thrown) {
         if (signal.aborted || !isSessionEndError(zk.session.ended.reason)) throw thrown;
       }

@@ -1,8 +1,13 @@
-/** Checks the files that a command reads before it connects, so that a mistyped name is reported without a wait. */
+/**
+ * Checks the files that a command reads before the command connects, so that a mistyped name is reported immediately.
+ */
 import { accessSync, constants, statSync } from "node:fs";
 import { BatonError, systemCallErrorReason } from "../src/base/errors.ts";
 
-/** Throws IO if the file is missing, a folder or unreadable. `advice` tells the user what to do if it is missing. */
+/**
+ * Checks that a file can be read. Throws IO if the file is missing, a folder or unreadable. `advice` tells the user
+ * what to do if the file is missing.
+ */
 export function requireInputFile(path: string, advice?: string): void {
   try {
     if (statSync(path).isDirectory()) throw new Error("it is a folder");

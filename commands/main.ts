@@ -1,6 +1,6 @@
 /**
- * Starts the program, and is the only place that sets the exit code. Loads only the modules that a call needs, because
- * the guard process runs the same program and must start quickly.
+ * Starts the program. Only this module sets the exit code. It loads only the modules that a call needs, because the
+ * guard process runs the same program and must start quickly.
  */
 import process from "node:process";
 
@@ -19,7 +19,7 @@ if (words[0] === "__guard") {
     },
   });
 } else {
-  // Hides the runtime's warnings about two variables that have no effect on baton.
+  // The runtime warns about two variables that have no effect on baton. These warnings are hidden.
   const { emitWarning } = process;
   process.emitWarning = (...warning: unknown[]) => {
     const isIdle = /NODE_(DEBUG|TLS_REJECT_UNAUTHORIZED)/.test(String(warning[0]));
@@ -27,7 +27,7 @@ if (words[0] === "__guard") {
   };
   const { printInternalError, runCommandLine, systemIo } = await import("./command_line.ts");
   const io = systemIo();
-  // The runtime itself would exit with 1, which would look like the result of a check.
+  // The runtime would exit with 1 by itself, which would look like the result of a check.
   for (const event of ["uncaughtException", "unhandledRejection"]) {
     process.on(event, (thrown: unknown) => {
       const code = printInternalError(thrown, io);

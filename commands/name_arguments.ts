@@ -1,16 +1,17 @@
-/** Reads the name arguments of commands that look at one object. */
+/** Reads the name arguments of commands that show or change one object. */
 import { BatonError } from "../src/base/errors.ts";
 import { interopLockPath, type InteropRecipe } from "../src/coordination/nodes/interop_node_names.ts";
 import { encodeLockName } from "../src/coordination/nodes/node_paths.ts";
 import type { CoordinationObjectKind } from "../src/base/rows/object_row.ts";
 
 /**
- * Returns the only name. Throws USAGE if there is none, more than one, or an invalid one. `kind` is the kind of object.
+ * Returns the name that the user gave. Throws USAGE if there is no name, more than one, or an invalid one. `kind` is
+ * the kind of object.
  */
 export function requireOneName(command: string, names: readonly string[], kind = "lock"): string {
   const [name, ...more] = names;
   if (name !== undefined && more.length === 0) {
-    encodeLockName(name, `${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind}`); // throws before baton connects
+    encodeLockName(name, `${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind}`); // throws if invalid, before baton connects
     return name;
   }
   const given = name === undefined ? "none is given" : `"${names.join('", "')}" are given`;
@@ -21,8 +22,8 @@ export function requireOneName(command: string, names: readonly string[], kind =
 }
 
 /**
- * Returns the only path argument of a command with --recipe. Throws USAGE if there is none, more than one, or an
- * invalid one.
+ * Returns the path that the user gave to a command with --recipe. Throws USAGE if there is no path, more than one, or
+ * an invalid one.
  */
 export function requireOneInteropPath(
   command: string,
@@ -39,7 +40,7 @@ export function requireOneInteropPath(
 
 /**
  * Returns the end of a message that mentions an object of another kind with the same name; empty if there is no such
- * object. `used` contains the kinds that are in use under the name.
+ * object. `used` contains the kinds of the objects that have the name.
  */
 export function describeOtherKindsWithName(
   used: readonly CoordinationObjectKind[],

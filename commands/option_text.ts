@@ -2,7 +2,10 @@
 import { isPerSectionKey, type Setting, type SettingTable, settingVariableName } from "../src/base/config/setting.ts";
 import type { HelpEntry } from "./help_page.ts";
 
-/** Returns the flag with the placeholder of its value, `-w, --wait <duration>`; null for a setting without a flag. */
+/**
+ * Returns the flag of a setting with the placeholder of its value, such as `-w, --wait <duration>`; null for a setting
+ * without a flag.
+ */
 export function flagWithPlaceholder(setting: Setting<unknown>): string | null {
   if (setting.flag === undefined) return null;
   const { placeholder } = setting.type;

@@ -25,7 +25,7 @@ import type { HelpPage } from "./help_page.ts";
 export interface Product {
   readonly name: string;
   readonly commands: CommandLoaders;
-  /** Commands that baton itself starts, by the first word of the command line. */
+  /** The commands that only baton itself starts, by the first word of the command line. */
   readonly internalCommands?: ReadonlyMap<string, (io: Io) => Promise<ExitCode>>;
   settings(): Promise<ProductSettings>;
   checks(): Promise<ProductChecks>;
@@ -35,7 +35,10 @@ export interface Product {
   view(): Promise<ProductView>;
 }
 
-/** The settings that files and variables can set. Settings that are only flags are declared with their command. */
+/**
+ * The settings of a product that files and variables can set. A setting that is only a flag is declared with its
+ * command.
+ */
 export interface ProductSettings {
   readonly all: SettingTable;
   /** Further settings that only a file may contain. */
@@ -43,47 +46,49 @@ export interface ProductSettings {
 }
 
 export interface AllProductSettings {
-  /** Settings that variables and the command line of `baton config` can set. */
+  /** The settings that variables and the command line of `baton config` can set. */
   readonly all: SettingTable;
-  /** Settings that a file may contain. */
+  /** The settings that a file may contain. */
   readonly inFiles: SettingTable;
 }
 
 /**
- * Checks of values for `baton config check`. Other commands check a value only when they use it. Key files are not
- * checked, because they exist only on the machine that uses them.
+ * Checks the values of settings for `baton config check`. Other commands check a value only when they use it. Key files
+ * are not checked, because they exist only on the machine that uses them.
  */
 export interface ProductChecks<S extends SettingTable = SettingTable> {
   readonly settings: S;
   /** Checks of single values. Each check throws if the value is invalid. */
   readonly values: { readonly [Name in keyof S]?: (value: NonNullable<SettingValues<S>[Name]>) => void };
-  /** Returns checks of values that belong together. Each check throws USAGE or CONFIG with the place of a value. */
+  /**
+   * Returns checks of values that depend on each other. Each check throws USAGE or CONFIG with the place of a value.
+   */
   together?(values: SettingValues<S>, sources: ConfigSources): readonly (() => unknown)[];
 }
 
-/** Functions with which a shell completes names of each kind. */
+/** The functions with which a shell completes names of each kind. */
 export type ProductCompletions = {
   readonly [Kind in CompletableNameKind]?: {
-    /** Returns the names in the configuration files. */
+    /** Returns the names that the configuration files contain. */
     configured?(files: readonly ConfigFile[]): readonly string[];
     list(zk: ZooKeeper, root: string): Promise<string[]>;
   };
 };
 
 export interface ProductHelp {
-  /** The commands in groups by purpose, in the order of the overview. */
+  /** The commands, grouped by purpose, in the order of the overview. */
   readonly families: readonly CommandFamily[];
   readonly topics?: Readonly<Record<string, () => HelpPage>>;
 }
 
 export interface CommandFamily {
   readonly heading: string;
-  /** Full names; a group of commands, such as `pubsub`, stands for all of its commands. */
+  /** The full names of the commands. A group of commands, such as `pubsub`, stands for all of its commands. */
   readonly names: readonly string[];
 }
 
 export interface ProductDoctor<S extends SettingTable = SettingTable> {
-  /** Options that this product adds to `doctor`. */
+  /** The options that this product adds to `doctor`. */
   readonly settings: S;
   /** Returns the check of this product's nodes. Throws USAGE for unknown names. */
   inspection?(names: readonly string[], values: SettingValues<S & typeof connectionSettings>): InspectProductNodes;
@@ -101,7 +106,7 @@ export interface NodeInspection {
 }
 
 export interface CheckedDatabase {
-  /** URL of the database, without secrets. */
+  /** The URL of the database, without secrets. */
   readonly where: string;
   readonly address: DatabaseAddress;
   /** If true, `doctor` reports a problem if commits do not wait for a standby of the database. */
@@ -112,7 +117,7 @@ export interface CheckedDatabase {
 export interface ProductView<S extends SettingTable = SettingTable, P extends SettingTable = SettingTable> {
   /** The kinds of rows that the product has. */
   readonly kinds: readonly RowKind[];
-  /** Options of `ls` and `ui` that name what to read. */
+  /** The options of `ls` and `ui` that name what to read. */
   readonly settings: S;
   readonly pageSettings: P;
   /** The kinds of the product's processes that serve /metrics. */
@@ -133,7 +138,7 @@ export interface ProductViewCall<S extends SettingTable = Record<never, never>> 
 
 export interface ProductMetricsOptions {
   readonly root: string;
-  /** Maximum number of names of each kind that get a label of their own. */
+  /** How many names of each kind get a label of their own. The others are counted together. */
   readonly namesMax: number;
   readonly clock: Clock;
 }
@@ -144,7 +149,7 @@ export interface RowSource extends AsyncDisposable {
   /** Yields changed rows until the signal aborts. If a source has no `follow`, `read` is called at intervals. */
   follow?(zk: ZooKeeper, options: FollowRowsOptions): AsyncIterable<RowChanges>;
   details?(zk: ZooKeeper, object: RequestedObject): Promise<CoordinationObjectDetails>;
-  /** Returns the kinds of objects that are in use under a name. */
+  /** Returns the kinds of the objects that have this name now. */
   find?(zk: ZooKeeper, name: string): Promise<readonly CoordinationObjectKind[]>;
 }
 
@@ -173,38 +178,43 @@ export interface FollowRowsOptions {
   readonly gatherMs: number;
 }
 
-/** Requests of the page of `ui` that a product answers. */
+/** The requests of the page of `ui` that a product answers. */
 export interface UiPageRequests {
   readonly answers: Readonly<Record<string, PageAnswer>>;
-  /** Functions that read an action's request, by name. */
+  /** The functions that read the request of an action, by the name of the action. */
   readonly actions: Readonly<Record<string, ReadUiActionRequest>>;
 }
 
 export type PageAnswer = (query: URLSearchParams, context: PageContext) => Promise<unknown>;
 
-/** Reads an action's request. `by` is its user. Throws an HttpError if the request is invalid. */
+/**
+ * Reads the request of an action. `by` is the user who requests the action. Throws an HttpError if the request is
+ * invalid.
+ */
 export type ReadUiActionRequest = (
   body: JsonFields,
   context: PageContext & { readonly by: string },
 ) => RequestedUiAction;
 
 export interface PageContext {
-  /** Returns the session. Throws while no coordination server responds. */
+  /** Returns the session. Throws if no coordination server responds now. */
   readonly zk: () => ZooKeeper;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
 export interface RequestedUiAction {
-  /** Action and target, for messages: `break lock "nightly"`. */
+  /** The action and its target, for messages, such as `break lock "nightly"`. */
   readonly what: string;
   /** The name that the user must have typed to confirm the action. */
   readonly mustType?: string;
-  /** Runs the action, and resolves with the result as a sentence. */
+  /** Performs the action. Resolves with the result as a sentence. */
   readonly run: () => Promise<string>;
 }
 
-/** Returns the setting without its flag, because a view reads the setting only from files and variables. */
+/**
+ * Returns the setting without its flag. A view uses it, because a view reads the setting only from files and variables.
+ */
 export function withoutFlag<T>({ flag: _flag, ...declaration }: Setting<T>): Setting<T> {
   return declaration;
 }

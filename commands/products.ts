@@ -8,12 +8,15 @@ import { pubsubProduct } from "./pubsub/pubsub_product.ts";
 import { retryProduct } from "./retry/retry_product.ts";
 
 /**
- * Order of precedence: if settings of two products share a flag, `baton config show` gives the flag to the later
- * product.
+ * The products in their order of precedence: if settings of two products have the same flag, `baton config show` gives
+ * the flag to the later product.
  */
 export const products: readonly Product[] = [coordinationProduct, pubsubProduct, retryProduct];
 
-/** All commands. The first word of a two-word name, such as `pubsub`, is a group and not a command by itself. */
+/**
+ * The functions that load each command. The first word of a two-word name, such as `pubsub`, is a group and not a
+ * command by itself.
+ */
 export const commandLoaders: CommandLoaders = {
   ...Object.assign({}, ...products.map(({ commands }) => commands)),
   ...operatorCommandsFor(products),

@@ -1,4 +1,4 @@
-/** Runs one call of a command: reads arguments, configuration files and variables, then runs the command. */
+/** Runs one call of a command: reads arguments, configuration files and variables, and then runs the command. */
 import { type FlagSpec, parseArgs, type ParsedArgs } from "../src/base/terminal/parse_args.ts";
 import type { Io } from "../src/base/terminal/io.ts";
 import { readConfigFiles } from "../src/base/config/config_file.ts";
@@ -13,7 +13,7 @@ export interface RunCommandOptions {
   readonly io: Io;
   /** Loads the settings that a configuration file may contain. */
   readonly loadSettings: () => Promise<SettingTable>;
-  /** Flags before the name of the command; they are already checked. */
+  /** The flags before the name of the command. They are checked already. */
   readonly leading?: readonly string[];
 }
 
@@ -35,8 +35,8 @@ export async function runCommand<S extends SettingTable>(
     printCommandHelp(command, { isShort: !args.includes("--help"), io });
     return 0;
   }
-  // Warns of unknown variables, which `baton config check` reports as mistakes. A misspelled BATON_SERVERS would
-  // silently make a lock local, so names that are similar to a known name are reported even with -q.
+  // Unknown variables cause a warning here; `baton config check` reports them as mistakes. If BATON_SERVERS is
+  // misspelled, locks silently become local, so names that are similar to a known name are reported even with -q.
   if (command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
     const { describeUnknownVariables } = await import("../src/base/config/unknown_variables.ts");
     const sentences = describeUnknownVariables(io.env, await loadSettings(), { onlySimilar: flags.has("quiet") });
@@ -44,8 +44,8 @@ export async function runCommand<S extends SettingTable>(
   }
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;
-  // Files are read only if a setting needs them, because a mistake in a file must not keep a script from releasing its
-  // lock.
+  // Files are read only if a setting can come from them, because a mistake in a file must not keep a script from
+  // releasing its lock.
   const isConfigured = flags.has("config") || Object.values(settings).some(({ key }) => key !== undefined);
   const files = isConfigured
     ? await readConfigFiles(loadSettings, {
@@ -71,7 +71,10 @@ async function prepareService(): Promise<void> {
   await raiseOwnOpenFilesLimit();
 }
 
-/** Returns true if a variable `BATON_…` sets none of these settings. The list of all variables is loaded only then. */
+/**
+ * Returns true if there is a variable `BATON_…` that sets none of these settings. Most calls have none, and thus need
+ * not load the list of all variables.
+ */
 function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return false;
@@ -81,7 +84,7 @@ function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
 
 const shellLineName = "shellLine" satisfies keyof typeof shellLineSettings;
 
-/** Returns the command to run, from the arguments or from -c. Throws USAGE if both are given. */
+/** Returns the command to run: the arguments after the options, or the value of -c. Throws USAGE if both are given. */
 function commandOrLine(command: ParsedArgs["command"], line: string | undefined): ParsedArgs["command"] {
   if (line === undefined) return command;
   if (command === null) return ["/bin/sh", "-c", line];
@@ -114,8 +117,8 @@ export function toFlagSpecs(settings: SettingTable): Record<string, FlagSpec> {
 // unchanged.
 
 /**
- * Throws USAGE if one of `args`, the last arguments of this process, is not UTF-8. The last `passedOn` of them are not
- * checked.
+ * Throws USAGE if an argument is not UTF-8. `args` are the last arguments of this process. The last `passedOn` of them
+ * are not checked, because they belong to the command to run.
  */
 export function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
   const found = unreadableArgument(args);
@@ -129,7 +132,10 @@ export function refuseUnreadableArgs(args: readonly string[], passedOn: number):
   );
 }
 
-/** Checks the variables of settings that no flag sets. Throws CONFIG without the value, which may be a secret. */
+/**
+ * Checks the variables of settings that no flag sets. The thrown CONFIG does not contain the value, which may be a
+ * secret.
+ */
 function refuseUnreadableVariables(
   settings: SettingTable,
   { flags, env }: {

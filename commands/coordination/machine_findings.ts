@@ -52,7 +52,7 @@ export function judgeKeeperSockets(sockets: string, ownSocket: string): Finding[
   return [makeFinding("keepers-of-several-users", { where: "this machine", what, action })];
 }
 
-/** Returns whether a path is that of a user's keeper in the home folder or below /var/tmp. */
+/** Returns true if a path is that of a user's keeper in the home folder or below /var/tmp. */
 function isUserKeeperSocket(path: string): boolean {
   return /^(\/.*\/\.local\/state\/baton|\/var\/tmp\/baton-\d+)\/keeper\/[^/]+\/keeper\.sock$/.test(path);
 }

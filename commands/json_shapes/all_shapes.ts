@@ -1,6 +1,6 @@
 /**
  * Lists all JSON objects that baton prints, with their commands, schemas and golden files (test/fixtures/json). Tests
- * and docs/json.md use this list. Commands import only the types, so that no start loads a schema.
+ * and docs/json.md use this list. Commands import only the types, so that no command loads a schema when it starts.
  */
 import type * as z from "zod";
 import * as cron from "./cron_shapes.ts";
@@ -14,7 +14,7 @@ import * as retry from "./retry_shapes.ts";
 export interface JsonShape {
   readonly from: string;
   readonly shape: z.ZodType;
-  /** Names of golden files without extension; the documentation shows the first one. */
+  /** The names of golden files without extension. The documentation shows the first file. */
   readonly goldens: readonly string[];
 }
 

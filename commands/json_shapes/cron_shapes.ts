@@ -1,4 +1,4 @@
-/** Schemas of the JSON of `baton cron check`, `next`, `reset` and `forget`. */
+/** Defines the JSON of `baton cron check`, `next`, `reset` and `forget`. */
 import * as z from "zod";
 import { countShape, objectVersionShape } from "./common_shapes.ts";
 
@@ -19,7 +19,7 @@ export const cronCheckJsonShape = z.strictObject({
   file,
   jobs: z.array(z.strictObject(job)),
   mistakes: z.array(problem),
-  warnings: z.array(problem).describe("lines that are valid, and do something else than in cron"),
+  warnings: z.array(problem).describe("valid lines that have another effect in baton than in cron"),
 });
 export type CronCheckJson = z.infer<typeof cronCheckJsonShape>;
 
@@ -43,7 +43,7 @@ export const cronResetJsonShape = z.strictObject({
     schedule: z.string().describe("five fields, in their one spelling"),
     time_zone: z.string(),
     settled_until: serverInstant.describe("before this call"),
-    reset_to: serverInstant.nullable().describe("null: the mark was not in the future, and is unchanged"),
+    reset_to: serverInstant.nullable().describe("null if the mark was not in the future and therefore was not changed"),
   })),
 });
 export type CronResetJson = z.infer<typeof cronResetJsonShape>;
@@ -55,8 +55,8 @@ export const cronForgetJsonShape = z.strictObject({
     schedule: z.string().describe("five fields, in their one spelling"),
     time_zone: z.string(),
     settled_until: serverInstant,
-    next: z.iso.datetime().nullable().describe("its first tick that is not settled; null: this machine cannot know it"),
-    stays: z.string().nullable().describe("the reason why it was not deleted; null: it was deleted"),
+    next: z.iso.datetime().nullable().describe("first tick that is not settled; null if this machine cannot know it"),
+    stays: z.string().nullable().describe("why the history was not deleted; null if it was deleted"),
   })),
 });
 export type CronForgetJson = z.infer<typeof cronForgetJsonShape>;

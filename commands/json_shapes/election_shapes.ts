@@ -1,5 +1,5 @@
 /**
- * Schemas of the JSON of elections and gates: `baton leader`, `leader --watch`, `resign` and `barrier
+ * Defines the JSON of elections and gates: `baton leader`, `leader --watch`, `resign` and `barrier
  * --set|--lift|--wait`.
  */
 import * as z from "zod";
@@ -35,7 +35,7 @@ export type LeaderLineJson = z.infer<typeof leaderLineJsonShape>;
 export const resignJsonShape = z.strictObject({
   version: objectVersionShape,
   name: z.string(),
-  resigned: z.boolean().describe("false: the leader was asked, and had not stepped down when the wait was over"),
+  resigned: z.boolean().describe("false if the leader was asked, but had not stepped down when the wait was over"),
   leader: z.strictObject({ ...processIdentityFields, value: z.string() }),
 });
 export type ResignJson = z.infer<typeof resignJsonShape>;
@@ -44,6 +44,6 @@ export const gateJsonShape = z.strictObject({
   version: objectVersionShape,
   name: z.string(),
   gate: z.enum(["open", "closed"]),
-  changed: z.boolean().describe("true if this call changed it"),
+  changed: z.boolean().describe("true if this call changed the gate"),
 });
 export type GateJson = z.infer<typeof gateJsonShape>;

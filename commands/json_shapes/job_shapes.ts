@@ -1,16 +1,16 @@
-/** Schemas of the JSON of `baton check` and of --status-fd. */
+/** Defines the JSON of `baton check` and of --status-fd. */
 import * as z from "zod";
 import { countShape, longNumberTextShape, objectVersionShape } from "./common_shapes.ts";
 
 export const checkJsonShape = z.strictObject({
   version: objectVersionShape,
   names: z.array(z.string()).describe("the locks of the command"),
-  held: z.boolean().describe("with --at-least: held for longer than that"),
+  held: z.boolean().describe("true if the lock is held; with --at-least, if it has been held for longer than that"),
   remaining_ms: countShape.nullable().describe("certain remaining time; null if only the server could be asked"),
 });
 export type CheckJson = z.infer<typeof checkJsonShape>;
 
-/** The schema of `StatusReport` in src/base/terminal/status_report.ts. */
+/** The JSON of `StatusReport` in src/base/terminal/status_report.ts. */
 export const statusJsonShape = z.strictObject({
   version: objectVersionShape,
   command: z.string().describe("lock, elect, barrier, pool"),

@@ -1,4 +1,4 @@
-/** Schemas of the JSON of `baton who`, `ls`, `break`, `pool status`, `history` and `explain`. */
+/** Defines the JSON of `baton who`, `ls`, `break`, `pool status`, `history` and `explain`. */
 import * as z from "zod";
 import type {
   CoordinationObjectDetails,
@@ -39,7 +39,7 @@ const participant = {
   session_timeout_ms: countShape,
   revoke: z.strictObject({ by: z.string(), reason: z.string() }).nullable().describe("request to release it, if any"),
   warning: z.string().nullable().describe(
-    "trouble with a holder's command: it cannot be stopped, or no guard watches it; null without",
+    "problem of the holder's command: it cannot be stopped, or no guard watches it; null if there is none",
   ),
 };
 

@@ -1,4 +1,4 @@
-/** Schemas of the JSON of `baton doctor`, `config show`, `keeper verify`, `pubsub keygen` and `version`. */
+/** Defines the JSON of `baton doctor`, `config show`, `keeper verify`, `pubsub keygen` and `version`. */
 import * as z from "zod";
 import { findingIds } from "../../src/base/rows/finding.ts";
 import { countShape, longNumberTextShape, objectVersionShape } from "./common_shapes.ts";

@@ -1,4 +1,4 @@
-/** Schemas of the JSON about publish/subscribe: clients, topics and servers. */
+/** Defines the JSON about publish/subscribe: clients, topics and servers. */
 import * as z from "zod";
 import type {
   SubscriberRow,

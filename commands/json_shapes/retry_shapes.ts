@@ -1,4 +1,4 @@
-/** Schemas of the JSON of `baton retry-processor`. */
+/** Defines the JSON of `baton retry-processor`. */
 import * as z from "zod";
 import type { ListedMessageRow, StoreRow } from "../../src/base/rows/store_row.ts";
 import { countShape, type DeepReadonly, instantShape, objectVersionShape } from "./common_shapes.ts";

@@ -1,4 +1,4 @@
-/** Finds problems of a database for `baton doctor`. */
+/** Finds the problems of a database for `baton doctor`. */
 import { type Finding, makeFinding } from "../../src/base/rows/finding.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { judgeDatabaseSafety, readDatabaseSafetyFacts } from "../../src/base/postgres/database_checks.ts";
@@ -9,12 +9,12 @@ import { formatDuration } from "../../src/base/support/duration.ts";
 import type { CheckedDatabase } from "../product.ts";
 
 /**
- * Largest difference of the clocks without a warning, in milliseconds. The database's clock ends leases, but each
- * machine's clock decides when a message is due.
+ * The largest difference of the clocks without a warning, in milliseconds. The clock of the database ends leases, but
+ * the clock of each machine decides when a message is due.
  */
 const clockDifferenceMsMax = 2000;
 
-/** Connects to a database and returns its problems. `inspect` is the check of the products. */
+/** Connects to a database and returns its problems. `inspect` is the check that the products provide. */
 export async function findDatabaseProblems(
   database: CheckedDatabase,
   inspect: (connection: PrimaryConnection) => Promise<readonly Finding[]>,

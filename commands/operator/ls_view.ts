@@ -1,4 +1,4 @@
-/** Formats the output of `baton ls`: tables, lines of changes, JSON. Pure functions. */
+/** Formats the output of `baton ls`: tables, lines of changes, JSON. The functions have no side effects. */
 import type { CoordinationObjectRow, HolderRow } from "../../src/base/rows/object_row.ts";
 import type { PoolRow } from "../../src/base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../src/base/rows/process_row.ts";
@@ -20,7 +20,7 @@ import type { LsJson } from "../json_shapes/lock_shapes.ts";
 import type { WithCoordinationScope } from "./who_view.ts";
 
 export type LsReading = WithCoordinationScope<RowSnapshot> & {
-  /** Time of the reading by the wall clock, in milliseconds. */
+  /** When the rows were read, in milliseconds of the wall clock. */
   readonly atMs: number;
   readonly rates: RowRates;
 };
@@ -29,7 +29,10 @@ export function isEmptyReading({ rows }: LsReading): boolean {
   return rowKinds.every((kind) => (rows[kind] ?? []).length === 0);
 }
 
-/** Returns a table for each kind that has rows, and a table of the problems. `nowMs` is the wall clock. */
+/**
+ * Returns a table for each kind that has rows, and a table of the problems. `nowMs` is the present time of the wall
+ * clock.
+ */
 export function lsTables(reading: LsReading, nowMs: number): TableCell[][][] {
   const { rows, rates, problems = [] } = reading;
   const tables = [
@@ -150,7 +153,7 @@ function storesTable(stores: readonly StoreRow[], { rates, nowMs }: StoresOption
   ];
 }
 
-/** Returns why the messages of a store are not tried; an empty text if they are. */
+/** Returns why the messages of a store are not tried; empty if they are tried. */
 function storeTrouble(store: StoreRow): string {
   if (store.paused) return "paused";
   return isStoreUnattended(store) ? "no processor" : "";
@@ -182,7 +185,10 @@ function processCells(
   ];
 }
 
-/** Returns a line for each row, by kind and name. Lines contain no elapsed times, which would always differ. */
+/**
+ * Returns one line for each row, by kind and name. Lines that are compared contain no elapsed times, which would always
+ * differ.
+ */
 export function lsLines(reading: LsReading): Map<string, string> {
   const { rows, details, atMs } = reading;
   const line = (kind: RowKind, name: string, ...cells: readonly string[]): [string, string] => {
@@ -219,7 +225,7 @@ export function lsLines(reading: LsReading): Map<string, string> {
 
 const objectKinds: readonly string[] = ["lock", "election", "barrier", "gate", "pool"];
 
-/** Returns the line of `--watch` for a row that is gone, from its last line. */
+/** Returns the line that `--watch` prints when a row is gone. `line` is the last line of that row. */
 export function goneRowLine(line: string): string {
   const [kind = "", name = ""] = line.split("  ");
   return `${kind}  ${name}  ${objectKinds.includes(kind) ? "0  0" : "gone"}`;
@@ -244,7 +250,10 @@ export function lsJson({ rows, details, scope, problems = [] }: LsReading): LsJs
   };
 }
 
-/** Returns the JSON without values that change all the time: disk space of stores, counters of processes. */
+/**
+ * Returns the JSON that is compared with the previous reading. Values that change all the time are left out: disk space
+ * of stores, counters of processes.
+ */
 export function lsJsonToCompare(reading: LsReading): unknown {
   const { stores, processes, ...json } = lsJson(reading);
   return {

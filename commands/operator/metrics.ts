@@ -1,4 +1,4 @@
-/** `baton metrics`: exports the numbers of everything below the root node for Prometheus. */
+/** Defines `baton metrics`, which exports the numbers of everything below the root node for Prometheus. */
 import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import process from "node:process";
@@ -103,7 +103,7 @@ async function metricsReader({ values }: MetricsCall, products: readonly Product
 
 const { metric, gauge } = metricFactory("baton");
 
-/** Returns the metrics of the exporter itself. `isUp` is true if the servers could be read. */
+/** Returns the metrics about the exporter. `isUp` is true if the servers could be read. */
 export function exporterMetrics(isUp: boolean): Metric[] {
   const { release, commit } = readBuildFacts();
   const help = "1 if the coordination service could be read, else 0: the other metrics are missing then.";
@@ -127,7 +127,7 @@ async function exportOnce(call: MetricsCall, read: ReadMetrics): Promise<ExitCod
   return exitCodes.SUCCESS;
 }
 
-/** Reads the metrics at intervals until a signal arrives. Always rejects: with StoppedBySignal or an error. */
+/** Reads the metrics at intervals until a signal arrives. Never resolves; rejects with StoppedBySignal or an error. */
 async function follow(
   call: MetricsCall,
   read: ReadMetrics,
@@ -164,7 +164,7 @@ async function serve(call: MetricsCall, read: ReadMetrics, listen: string): Prom
   const everyMs = values.every ?? everyMsDefault;
   const clock = systemClock();
   let latest: { readonly reading: readonly Metric[]; readonly atMs: number } | null = null;
-  // A reading stays valid for three intervals, so that one late reading does no harm.
+  // A reading stays valid for three intervals, so that a single late reading does not matter.
   const valid = () => (latest !== null && clock.now() - latest.atMs <= 3 * everyMs ? latest.reading : null);
   await using page = await serveStatusPage(listen, {
     health: () => valid() === null ? `the servers were not read for ${formatDuration(3 * everyMs)}` : null,
@@ -184,13 +184,13 @@ async function serve(call: MetricsCall, read: ReadMetrics, listen: string): Prom
   });
 }
 
-/** Replaces a file atomically: a reader sees either the old or the new content. Throws CANNOT_CREATE. */
+/** Replaces a file in one step, so that a reader sees either the old or the new content. Throws CANNOT_CREATE. */
 function replaceFile(path: string, text: string): void {
   const draft = `${resolve(path)}.${process.pid}`;
   try {
     refuseLinksOfOthers(dirname(draft));
     rmSync(draft, { force: true });
-    const fd = openSync(draft, "wx"); // refuses a link, which another user of the folder may have made
+    const fd = openSync(draft, "wx"); // fails if the file is a link, which another user of the folder may have made
     try {
       fchmodSync(fd, 0o644);
       writeFileSync(fd, text);

@@ -1,4 +1,4 @@
-/** Lists the commands for operators. They work across all products. */
+/** Lists the commands for operators. They show and change objects of all products. */
 import type { CommandLoaders } from "../command.ts";
 import type { Product } from "../product.ts";
 

@@ -1,4 +1,4 @@
-/** Reads the rows of processes that serve /metrics, of all products. */
+/** Reads the rows of all processes that serve /metrics, whatever their product is. */
 import { flagSetting, type SettingTable } from "../../src/base/config/setting.ts";
 import { listType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -32,7 +32,10 @@ export function openProcessRows({ values }: ProcessesCall, views: readonly Produ
   };
 }
 
-/** Omits a process that does not respond, unless the user named its address. */
+/**
+ * Reads the processes at these addresses. A process that does not respond has no row, unless the user named its
+ * address.
+ */
 async function readProcesses(
   addresses: readonly Address[],
   { kinds, isNamed, signal }: {
@@ -50,5 +53,8 @@ async function readProcesses(
 function parseAddress(text: string): Address {
   const address = parseListenAddress(text);
   if (address !== null) return address;
-  throw new BatonError("USAGE", `--metrics: "${text}" is no address: write host:port, :port or unix:/absolute/path`);
+  throw new BatonError(
+    "USAGE",
+    `--metrics: "${text}" is not an address: write host:port, :port or unix:/absolute/path`,
+  );
 }

@@ -6,8 +6,8 @@ import type { Clock } from "../../src/base/support/clock.ts";
 import { OneTimeEvent } from "../../src/base/support/event.ts";
 
 /**
- * Yields a reading every `everyMs` milliseconds until `signal` aborts. Throws the reason of `ended` when the session
- * ends.
+ * Yields a reading every `everyMs` milliseconds until `signal` aborts. `ended` aborts when the session ends; then its
+ * reason is thrown.
  */
 export async function* readPeriodically<T>(
   read: () => Promise<T>,
@@ -16,7 +16,7 @@ export async function* readPeriodically<T>(
     readonly clock: Clock;
     readonly signal: AbortSignal;
     readonly everyMs: number;
-    /** Called with a message if a reading fails temporarily. */
+    /** Called with a message if a reading fails and the next one may succeed. */
     readonly onLate: (message: string) => void;
   },
 ): AsyncGenerator<T, void, void> {

@@ -1,4 +1,4 @@
-/** Opens and reads the rows (locks, topics, processes …) of all products. */
+/** Opens the sources of all products, and reads their rows (locks, topics, processes …). */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import type { RowKind, RowSnapshot } from "../../src/base/rows/row_kinds.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -9,13 +9,14 @@ export function loadViews(products: readonly Product[]): Promise<readonly Produc
   return Promise.all(products.map((product) => product.view()));
 }
 
-/** Returns the options that name what to read, such as --store. */
+/** Returns the options with which a user names the objects to read, such as --store. */
 export function rowSourceSettings(views: readonly ProductView[]): SettingTable & typeof metricsAddressSettings {
   return Object.assign({ ...metricsAddressSettings }, ...views.map(({ settings }) => settings));
 }
 
 /**
- * An open source, the kinds of its rows, and the view that opened the source. The view is null for rows of processes.
+ * An open source of rows, with the kinds of its rows and the view that opened it. The view is null for rows of
+ * processes.
  */
 export interface OpenRowSource {
   readonly kinds: readonly RowKind[];

@@ -1,6 +1,6 @@
 /**
- * Shows changes for `--watch` until a signal arrives. Redraws a table on a terminal; elsewhere prints lines, or JSON
- * lines.
+ * Shows changes for `--watch` until a signal arrives. On a terminal, draws a table again; elsewhere, prints lines, or
+ * JSON lines.
  */
 import { followNodeReads } from "../../src/coordination/nodes/follow_reads.ts";
 import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
@@ -26,18 +26,24 @@ export const watchSettings = {
   }),
 } satisfies SettingTable;
 
-/** Functions that format a watched value. All functions are pure; `nowMs` is the wall clock. */
+/** Formats a watched value. The functions have no side effects; `nowMs` is the present time of the wall clock. */
 export interface WatchedRowsView<T> {
-  /** Returns the sentence to show if no table has rows. */
+  /** Returns the sentence that is shown if no table has rows. */
   readonly empty: (value: T) => string;
   /** Returns the tables. Tables without rows are not shown. */
   readonly tables: (value: T, nowMs: number) => readonly (readonly (readonly TableCell[])[])[];
   readonly json: (value: T) => unknown;
-  /** Returns the part of the JSON that is compared; all of it when omitted. */
+  /**
+   * Returns the part of the JSON that is compared with the previous value. Without this function, all of the JSON is
+   * compared.
+   */
   readonly comparedJson?: (value: T) => unknown;
-  /** Returns a line for each object, by key. Lines contain no elapsed times, which would always differ. */
+  /**
+   * Returns one line for each object, by key. Lines that are compared contain no elapsed times, which would always
+   * differ.
+   */
   readonly lines: (value: T) => ReadonlyMap<string, string>;
-  /** Returns the line for an object that is gone, from its last line. */
+  /** Returns the line for an object that is gone. `line` is the last line of that object. */
   readonly gone: (line: string) => string;
 }
 
@@ -46,7 +52,8 @@ interface WatchCall extends CoordinationCommandCall {
 }
 
 /**
- * Shows a value and its changes. Always rejects: with StoppedBySignal or an error. `what` is the subject of messages.
+ * Shows a value and its changes. Never resolves; rejects with StoppedBySignal or an error. `what` is the subject of
+ * messages.
  */
 export async function watchRowChanges<T>(
   call: WatchCall,
@@ -75,7 +82,7 @@ interface ChangeOutput<T> extends Disposable {
   report(message: string): void;
 }
 
-/** Warns if the time zone in TZ is unknown, because displayed times are then in another zone. */
+/** Warns if the time zone in the variable TZ is unknown, because times are then shown in another zone. */
 export function warnOfTimeZone(isQuiet: boolean, io: Io): void {
   const warning = timeZoneWarning(io.env);
   if (warning !== null && !isQuiet) io.err(`baton: warning: ${warning}\n`);
@@ -119,7 +126,7 @@ export function lineChangePrinter<T>(io: Io, view: WatchedRowsView<T>): (value: 
   };
 }
 
-/** Interval at which the table is redrawn, in milliseconds, so that elapsed times stay current. */
+/** How often the table is drawn again so that elapsed times stay current, in milliseconds. */
 const tickMs = 1000;
 
 class ScreenChanges<T> implements ChangeOutput<T> {

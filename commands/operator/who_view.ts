@@ -1,4 +1,4 @@
-/** Formats the output of `baton who`: tables, lines of changes, JSON. Pure functions. */
+/** Formats the output of `baton who`: tables, lines of changes, JSON. The functions have no side effects. */
 import type {
   CoordinationObjectDetails,
   CoordinationObjectKind,
@@ -23,7 +23,7 @@ const holds: Readonly<Record<CoordinationObjectKind, string>> = {
 interface WhoRow {
   readonly state: TableCell;
   readonly one: HolderRow | WaiterRow;
-  /** Place in the queue, from 1; empty for a holder. */
+  /** The place in the queue, from 1; empty for a holder. */
   readonly place: string;
   readonly how: string;
   readonly token: string;
@@ -51,7 +51,7 @@ function whoRows(
   ];
 }
 
-/** Returns the table of holders and waiters; empty if there are none. `nowMs` is the wall clock. */
+/** Returns the table of holders and waiters; empty if there are none. `nowMs` is the present time of the wall clock. */
 export function whoTable(
   status: CoordinationObjectDetails,
   { nowMs, long }: { readonly nowMs: number; readonly long: boolean },
@@ -108,7 +108,10 @@ function reasonOf({ reason, revoke, warning }: HolderRow | WaiterRow): string {
   return [reason, ...notes.map((note) => `(${note})`)].join(" ").trim();
 }
 
-/** Returns a line for each holder and waiter, by id. Lines contain no elapsed times, which would always differ. */
+/**
+ * Returns one line for each holder and waiter, by id. Lines that are compared contain no elapsed times, which would
+ * always differ.
+ */
 export function whoLines(status: CoordinationObjectDetails): Map<string, string> {
   const rows = whoRows(status);
   const ids = shortenHolderIds(rows.flatMap(({ one }) => one.id ?? []));
@@ -129,7 +132,7 @@ export function whoLines(status: CoordinationObjectDetails): Map<string, string>
 const idText = ({ id }: HolderRow | WaiterRow, ids: ReadonlyMap<string, string>) =>
   id === null ? "" : ids.get(id) ?? id;
 
-/** Returns the line for a holder or waiter that is gone, from its last line, which begins with its state. */
+/** Returns the line for a holder or waiter that is gone. `line` is its last line, which begins with its state. */
 export function goneParticipantLine(line: string): string {
   return line.replace(/^\S+/, "gone ");
 }
@@ -148,7 +151,10 @@ function describeWaiting(kind: CoordinationObjectKind, { mode, priority, value }
   return [...(first ? [first] : []), ...(priority === null ? [] : [`priority ${priority}`])];
 }
 
-/** A value together with its scope: the value applies to this user, this machine or a cluster. */
+/**
+ * A value together with its scope, which is the set of processes that share it: those of this user, of this machine or
+ * of a cluster.
+ */
 export type WithCoordinationScope<T> = T & Pick<CoordinationServers, "scope">;
 
 export function whoJson({ scope, ...details }: WithCoordinationScope<CoordinationObjectDetails>): WhoJson {

@@ -4,7 +4,8 @@ import type { SettingTable, SettingValues } from "../../src/base/config/setting.
 import type { Product } from "../product.ts";
 
 /**
- * Passes each check to `collect`, which calls the check. A check throws USAGE or CONFIG with the place of the value.
+ * Passes each check to `collect`, which calls the check. A check throws USAGE or CONFIG with the place of the wrong
+ * value.
  */
 export async function checkProductSettings(
   products: readonly Product[],

@@ -1,4 +1,6 @@
-/** `baton config`: checks the files and variables, prints the resulting settings, and begins a new file. */
+/**
+ * Defines `baton config`, which checks the files and variables, prints the resulting settings, and begins a new file.
+ */
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import { printTable } from "../../src/base/terminal/table.ts";
 import {
@@ -106,7 +108,7 @@ async function reportConfiguration(
       try {
         check();
       } catch (thrown) {
-        // An invalid command line is not a mistake in the configuration.
+        // A mistake in the command line is not a mistake in the configuration.
         if (!(thrown instanceof BatonError) || thrown.code === "USAGE") throw thrown;
         all.push(thrown);
       }
@@ -145,7 +147,7 @@ interface SettingRow {
   readonly origin: SettingOrigin;
 }
 
-/** Returns the settings that files set in sections named by users, such as [pool.component.import]. */
+/** Returns the settings in sections whose names the user has chosen, such as [pool.component.import]. */
 function sectionRows(sources: ConfigSources, inFiles: SettingTable): SettingRow[] {
   const settings = Object.entries(inFiles).filter(([, { key }]) => key !== undefined && isPerSectionKey(key));
   return configSectionNames(Object.fromEntries(settings), sources.files).flatMap((section) =>

@@ -1,11 +1,14 @@
-/** Counts the options before the name of a command: `baton -z zk1:2181 who nightly`. Loaded only if there are any. */
+/**
+ * Counts the options before the name of a command, as in `baton -z zk1:2181 who nightly`. Loaded only if the first
+ * argument is an option.
+ */
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { countLeadingFlags } from "../../src/base/terminal/parse_args.ts";
 import { commonCommandSettings } from "../command.ts";
 import { refuseUnreadableArgs, toFlagSpecs } from "../run_command.ts";
 
-/** General flags except `--help`, which may stand in place of a command. */
+/** The general flags except `--help`, which may be given instead of a command. */
 const { help: _help, ...general } = commonCommandSettings;
 
 const settings = {

@@ -1,13 +1,13 @@
 /**
- * `baton config init`: writes a configuration file in which all settings are comments, and a schema for editors beside
- * it.
+ * Writes the files of `baton config init`: a configuration file in which all settings are comments, and a schema for
+ * editors beside it.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { BatonError, systemCallErrorReason } from "../../src/base/errors.ts";
 
-/** The settings that most users of several machines set, with an example of each. */
+/** The settings that most users of several machines need, with an example of each. */
 const examples: readonly (readonly [key: string, example: string])[] = [
   ["servers", '"zk1:2181,zk2:2181,zk3:2181"'],
   ["scope", '"cluster"'],

@@ -1,8 +1,8 @@
-/** The message for a first argument that is no command. */
+/** Returns the message for a first argument that is not a command. */
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { firstCommandWords } from "../command_names.ts";
 
-/** Words that users of other programs type, and the commands that they look for. */
+/** Words that users know from other programs, and the commands of baton that these users look for. */
 const soughtCommands: ReadonlyMap<string, string> = new Map([
   ["mutex", "baton lock NAME COMMAND"],
   ["semaphore", "baton lock -N COUNT NAME COMMAND"],
@@ -15,7 +15,7 @@ const soughtCommands: ReadonlyMap<string, string> = new Map([
   ["redrive", "baton retry-processor dlq redrive"],
 ]);
 
-/** Returns the message for a first argument that is no command. `names`: the names of all commands. */
+/** Returns the message for a first argument that is not a command. `names` contains the names of all commands. */
 export function unknownCommandMessage([first = "", ...rest]: readonly string[], names: readonly string[]): string {
   const commands = firstCommandWords(names);
   const sought = soughtCommands.get(first) ??

@@ -11,7 +11,10 @@ import type { VersionJson } from "../json_shapes/machine_shapes.ts";
 
 type UsedPath = NonNullable<VersionJson["paths"]>[number];
 
-/** Settings that name a place of state: `what` describes the state, and `kind` names the default folder. */
+/**
+ * The settings that name a place where baton keeps files. `what` describes the files, and `kind` names the default
+ * folder.
+ */
 const placeSettings: readonly (readonly [key: string, what: string, kind: string])[] = [
   ["pubsub.server.data_dir", "topics of a server", "topics"],
   ["pubsub.state_dir", "states of publish/subscribe clients", "pubsub"],
@@ -19,7 +22,8 @@ const placeSettings: readonly (readonly [key: string, what: string, kind: string
 ];
 
 /**
- * Returns the paths in use. Rejects with CONFIG if the configuration cannot be read or the keeper's folder is not safe.
+ * Returns the paths that the commands of this user use. Rejects with CONFIG if the configuration cannot be read or the
+ * keeper's folder is not safe.
  */
 export async function findUsedPaths(
   env: Readonly<Record<string, string | undefined>>,

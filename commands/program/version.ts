@@ -1,4 +1,4 @@
-/** `baton version`: prints the release, the commit that was compiled, its date, and the platform. */
+/** Defines `baton version`, which prints the release, the commit that was compiled, its date, and the platform. */
 import { readBuildFacts } from "../../src/base/support/build.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { toggleSetting } from "../../src/base/config/setting.ts";

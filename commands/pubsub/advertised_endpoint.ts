@@ -1,4 +1,4 @@
-/** Checks where a proxy or server listens and what it advertises, before anything is started. */
+/** Checks where a proxy or server listens and which address it announces to others, before anything is started. */
 import {
   formatZeroMqEndpoint,
   parseBindEndpoint,
@@ -10,17 +10,20 @@ import type { Setting } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { describeWhoReachesSockets } from "../../src/base/sockets/socket_reach.ts";
 
-/** All spellings of 0.0.0.0 and ::. */
+/** Matches all spellings of 0.0.0.0 and ::. */
 const everyAddress = /^[0:.]+$/;
 
-/** One or several endpoints, and the setting that they come from. */
+/** One or several endpoints, and the setting that contains them. */
 export interface EndpointSettingValue<T> {
   readonly name: string;
   readonly setting: Setting<unknown>;
   readonly value: T;
 }
 
-/** Throws if the endpoints cannot be bound or dialled: USAGE or CONFIG, depending on where the value comes from. */
+/**
+ * Checks that endpoints can be listened on and connected to. Throws USAGE or CONFIG, depending on where the value comes
+ * from.
+ */
 export function checkAdvertisedEndpoint(
   listen: EndpointSettingValue<readonly string[]>,
   advertise: EndpointSettingValue<string | undefined>,
@@ -36,7 +39,9 @@ export function checkAdvertisedEndpoint(
   addOriginToErrors(blamed.name, blamed.setting, sources, () => checkDialled(told, value));
 }
 
-/** Refuses endpoints that other machines can reach without a key, unless `--insecure` is given. Throws CONFIG. */
+/**
+ * Refuses endpoints that other machines could reach without a key, unless the user gave `--insecure`. Throws CONFIG.
+ */
 export function refuseOpenPubsubSockets(
   endpoints: readonly string[],
   { pubsubMetricsListen, pubsubInsecure }: {
@@ -54,9 +59,9 @@ export function refuseOpenPubsubSockets(
 }
 
 /**
- * Describes where a server or proxy listens, and who can connect there, for the line that it prints when it serves.
+ * Describes where a server or proxy listens and who can connect there. The service prints this when it starts to serve.
  * `announced` is the endpoint that is announced to others. `needs` says what a client must have, for example a key.
- * `isProtected` means that only processes with a key can connect.
+ * `isProtected` is true if only processes with a key can connect.
  */
 export function describeListenEndpoints(
   bound: readonly string[],

@@ -1,4 +1,4 @@
-/** `baton pubsub client`: subscribes, puts, gets, and asks proxies about topics. */
+/** Defines `baton pubsub client`, which subscribes, puts, gets, and asks proxies about topics. */
 import { defineCommand } from "../command.ts";
 import {
   checkPubsubClientFlags,
@@ -160,7 +160,7 @@ async function listTopicsForClient(
 ): Promise<ExitCode> {
   const topics = await requestTopicNames(requester, id, { signal });
   if (values.json) printJson<PubsubTopicsJson>(io, { version: 1, topics });
-  // Control characters are replaced, so that each name stays on one line.
+  // Control characters are replaced, so that each name is one line.
   else io.out(topics.map((topic) => `${printable(topic)}\n`).join(""));
   return exitCodes.SUCCESS;
 }

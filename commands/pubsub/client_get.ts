@@ -1,6 +1,6 @@
 /**
- * Fetches messages and delivers them, for `get`, `peek` and `baton subscribe`. A message is delivered when it has
- * reached its destination.
+ * Fetches messages and delivers them, for `get`, `peek` and `baton subscribe`. A message counts as delivered when it
+ * has reached its destination.
  */
 import { messageLossSentence } from "../../src/pubsub/client/message_loss.ts";
 import { isatty } from "node:tty";
@@ -24,21 +24,21 @@ import { throwIfAborted } from "../../src/base/support/abort.ts";
 /** The most messages of one response. */
 const batchMax = 256;
 const followWaitMs = 3_600_000;
-/** How long to wait after no proxy has responded within --timeout, in milliseconds. */
+/** How long to wait before the next request if no proxy has responded within --timeout, in milliseconds. */
 const retryEveryMs = 1000;
 
-/** Delivers messages, in order. If a sink returns an exit code, baton ends with it. */
+/** Delivers messages, in order. Returns the exit code with which baton has to end; null if it continues. */
 type Sink = (fetched: MessageFetchResult) => Promise<ExitCode | null>;
 
 type GetValue =
   | ("count" | "wait" | "follow" | "untilEmpty" | "outDir" | "exec" | "ack" | "lines" | "null" | "json")
   | ("progress" | "quiet" | "verbose" | "pubsubTimeout");
 
-/** A get while it runs: by `get`, `peek` or `baton subscribe`. */
+/** A running command that gets messages: `get`, `peek` or `baton subscribe`. */
 export interface ClientGetRun extends Pick<PubsubClientRun, "client" | "signal"> {
   readonly call: { readonly values: Pick<PubsubClientRun["call"]["values"], GetValue>; readonly io: Io };
   readonly target: Pick<PubsubClientArguments, "operation" | "topic">;
-  /** The user's next step if the command of --exec fails, as the end of a sentence. */
+  /** Says what the user can do if the command of --exec fails, as the end of a sentence. */
   readonly failureAdvice?: string;
 }
 
@@ -55,7 +55,7 @@ export async function runClientGet(run: ClientGetRun): Promise<ExitCode> {
   using progress = await makeProgressLine(run, max);
   let had = 0;
   for (;;) {
-    // A command may take long for each message, so fetch fewer messages in advance.
+    // The command of --exec may take long for each message, so fewer messages are fetched in advance.
     const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
     const waitMs = follow ? followWaitMs : values.wait;
     const fetched = await requestUntilProxyResponds(
@@ -90,7 +90,7 @@ export async function runClientGet(run: ClientGetRun): Promise<ExitCode> {
   return exitCodes.FALSE;
 }
 
-/** Makes a progress line, which is visible only if the messages do not go to the terminal. */
+/** Makes a progress line. It is visible only if the messages are not printed on the same terminal. */
 async function makeProgressLine({ call, target, client, signal }: ClientGetRun, max: number): Promise<ProgressLine> {
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
@@ -101,7 +101,10 @@ async function makeProgressLine({ call, target, client, signal }: ClientGetRun, 
   return new ProgressLine(call, { noun: "message", verb: "received", total, isWanted });
 }
 
-/** Sends a request. With --follow, also waits for proxies that do not respond, and for room on servers' disks. */
+/**
+ * Sends a request. If the user gave --follow, also waits until a proxy responds and until servers have room on their
+ * disks.
+ */
 export async function requestUntilProxyResponds<T>(
   { call: { values, io }, signal }: Pick<ClientGetRun, "call" | "signal">,
   request: () => Promise<T>,
@@ -124,7 +127,9 @@ export async function requestUntilProxyResponds<T>(
   }
 }
 
-/** Throws USAGE for options that exclude each other, and CANNOT_CREATE if it cannot create the folder. */
+/**
+ * Checks the options. Throws USAGE for options that exclude each other, and CANNOT_CREATE if the folder cannot be made.
+ */
 export function checkClientGetOptions(
   { call: { values }, target: { operation } }: Pick<ClientGetRun, "call" | "target">,
 ): void {
@@ -148,7 +153,9 @@ export function checkClientGetOptions(
   if (values.outDir !== undefined) makeMessageFolder(values.outDir);
 }
 
-/** Returns the function that delivers messages. With `peek`, that function does not acknowledge a printed message. */
+/**
+ * Returns the function that delivers messages. For `peek`, that function prints a message and does not acknowledge it.
+ */
 function sinkOf(
   run: ClientGetRun,
   subscriber: Subscriber,
@@ -200,7 +207,10 @@ function makeMessageCommand({ call, target, client, signal }: ClientGetRun, line
   });
 }
 
-/** Passes each message to a command, which gets the bytes that were put. Only --lines and --null add a separator. */
+/**
+ * Returns a function that passes each message to a command, as the bytes that were put. Only --lines and --null add a
+ * separator.
+ */
 function execSink(
   { call, target: { topic }, signal, failureAdvice }: ClientGetRun,
   subscriber: Subscriber,
@@ -253,17 +263,20 @@ function decodeUtf8OrNull(bytes: Uint8Array): string | null {
   }
 }
 
-/** How long writing a message may take after a signal, in milliseconds. A written message does not come again. */
+/**
+ * How long writing a message may take after a signal, in milliseconds. A message that is written is not delivered
+ * again.
+ */
 const lastWriteMsMax = 300;
 
-/** Resolves when the message is written. Rejects with the signal's reason, ReaderGone, or IO. */
+/** Prints a message. Resolves when the message is written. Rejects with the signal's reason, ReaderGone, or IO. */
 async function printMessage(io: Io, message: Uint8Array, signal: AbortSignal): Promise<void> {
   throwIfAborted(signal);
   io.out(message);
   await io.written("stdout", signal).catch(async (thrown: unknown) => {
     if (thrown !== signal.reason) throw thrown;
     await io.written("stdout", AbortSignal.timeout(lastWriteMsMax)).catch(() => {
-      io.drop(); // the message comes again
+      io.drop(); // the message is delivered again
       throw thrown;
     });
   });

@@ -1,4 +1,4 @@
-/** Adds to a client's errors what the user can do next. */
+/** Adds a next step for the user to the errors of a client. */
 import { BatonError } from "../../src/base/errors.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { TopicDamagedError } from "../../src/pubsub/client/requester.ts";
@@ -8,11 +8,13 @@ export interface ClientOperationTarget {
   readonly id: string;
   readonly operation: ClientOperationName;
   readonly topic: string;
-  /** Whether the operation is a put with --resume that has an input. */
+  /** True if the operation is a put with --resume that has an input. */
   readonly resumesInput: boolean;
 }
 
-/** Runs an operation. If there is one clear step after an error, its message ends with that step. */
+/**
+ * Runs an operation. If it fails and there is one clear next step for the user, the error message ends with that step.
+ */
 export async function addNextStepToErrors<T>(target: ClientOperationTarget, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -40,7 +42,7 @@ function nextStepOf(error: BatonError, { id, operation, topic, resumesInput }: C
     return `to subscribe: baton pubsub client ${shellQuoteIfNeeded(id)} subscribe ${shellQuoteIfNeeded(topic)}`;
   }
   if (code !== "FENCED") return null;
-  // Only the state has the positions of inputs.
+  // Only the state of the client records how far each input was put.
   const places =
     "puts every message of the input that this state does not record as put: check first what the topic contains";
   return resumesInput ? `the next call takes over, and ${places}` : "the next call takes over";

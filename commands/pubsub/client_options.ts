@@ -1,4 +1,7 @@
-/** Settings and arguments of `baton pubsub client`. The client ID stands before the operation, or comes from --id. */
+/**
+ * Defines the settings and arguments of `baton pubsub client`. The client ID stands before the operation, or comes from
+ * --id.
+ */
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { choiceType, durationType, integerType, textType } from "../../src/base/config/value_types.ts";
@@ -80,7 +83,7 @@ export const pubsubClientOperations = Object.keys(operationWords) as readonly Cl
 export interface PubsubClientArguments {
   readonly id: string;
   readonly operation: ClientOperationName;
-  /** Empty for `topics`. */
+  /** The topic of the operation; empty for `topics`, which needs none. */
   readonly topic: string;
   readonly rest: readonly string[];
 }
@@ -103,7 +106,10 @@ const flagOperations: Readonly<Record<string, OperationsOfFlag & { readonly of: 
   json: { flag: "--json", of: ["put", "get", "peek", "pending", "info", "topics"] },
 };
 
-/** Throws USAGE for a flag that has no effect. `given` has the settings that were given as flags. */
+/**
+ * Checks the flags of an operation. Throws USAGE for a flag that has no effect. `given` contains the settings that were
+ * given as flags.
+ */
 export function checkPubsubClientFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
   const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;
@@ -111,8 +117,8 @@ export function checkPubsubClientFlags(operation: ClientOperationName, given: Re
 }
 
 /**
- * Parses the arguments. `named` is the ID from --id or, if not `isTyped`, from the environment or a file; an ID among
- * the arguments takes precedence. Throws USAGE.
+ * Parses the arguments. `named` is the client ID from --id, or, if `isTyped` is false, from the environment or a file.
+ * An ID among the arguments takes precedence over the environment and files. Throws USAGE.
  */
 export function parsePubsubClientArguments(
   words: readonly string[],
@@ -144,7 +150,10 @@ export function parsePubsubClientArguments(
   throw new BatonError("USAGE", `unknown operation "${wrong}"${order}`);
 }
 
-/** Suggests the operation that the user may have meant: its name may be mistyped, or stand in the place of the ID. */
+/**
+ * Suggests the operation that the user may have meant: its name may be mistyped, or may be given where the client ID
+ * belongs.
+ */
 function suggestOperation(first: string | undefined, wrong: string): string {
   const meant = first === undefined || wrong === first ? null : nearestWord(first, pubsubClientOperations);
   const nearest = didYouMean(wrong, [...pubsubClientOperations]);

@@ -1,4 +1,7 @@
-/** Puts an input into a topic, for `put` and `baton publish`. Reports at the end how many outcomes are unknown. */
+/**
+ * Puts an input into a topic, for `put` and `baton publish`. At the end, reports how many messages have an unknown
+ * outcome.
+ */
 import type { ClientState } from "../../src/pubsub/client/client_state.ts";
 import {
   emptyInputDigest,
@@ -29,16 +32,16 @@ export interface ClientPutRun {
   readonly topic: string;
   readonly client: PubsubClientSession;
   readonly stop: Pick<TwoStageStopListener, "finish" | "now">;
-  /** The messages to put; null to send only earlier puts with an unknown outcome again. */
+  /** The messages to put; null if only earlier puts with an unknown outcome are to be sent again. */
   readonly input: ClientPutInput | null;
-  /** The command without its input and options, for advice: `baton publish news`. */
+  /** The start of a command line to recommend, without input and options, such as `baton publish news`. */
   readonly command: string;
 }
 
 export interface ClientPutResult {
   /** How many messages this call has put, including those that it sent again. */
   readonly messages: number;
-  /** How many of them the topic did not store, because no client was subscribed. */
+  /** How many of these messages the topic did not store, because no client was subscribed. */
   readonly withoutSubscribers: number;
   readonly loss: MessageLossCertainty | null;
 }
@@ -46,7 +49,7 @@ export interface ClientPutResult {
 interface PutProgress {
   /** How many messages earlier calls have put. */
   earlier: number;
-  /** How many messages servers have accepted from this call. */
+  /** How many messages of this call servers have accepted. */
   stored: number;
 }
 
@@ -55,7 +58,7 @@ export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** Prints the result as JSON if requested, and warns if messages reach no client. */
+/** Prints the result as JSON if the user asked for it, and warns if no client gets the messages. */
 export function reportClientPut(
   { call: { values, io }, topic }: Pick<ClientPutRun, "call" | "topic">,
   result: ClientPutResult,
@@ -72,7 +75,7 @@ export function reportClientPut(
   );
 }
 
-/** Puts the input. Before it throws an error, prints what was put and which outcomes are unknown. */
+/** Puts the input. If it fails, prints how much was put and which outcomes are unknown, before the error is thrown. */
 export async function putInputMessages(run: ClientPutRun): Promise<ClientPutResult> {
   const { call: { values, io }, topic, client: { state }, input, command } = run;
   const done: PutProgress = { earlier: 0, stored: 0 };
@@ -134,13 +137,13 @@ async function putInput(
     },
   });
   if (!publisher.hasReadAll) throw until.reason;
-  // A topic never forgets a client that uses message IDs, so such a client needs no report.
+  // A topic never forgets a client that uses message IDs, so such a client does not send this report.
   if (count > 0 && values.msgId === undefined) await publisher.reportResolved();
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
   return { messages: resumed + count, withoutSubscribers: publisher.withoutSubscribers, loss: publisher.loss };
 }
 
-/** Returns the messages that still have to be put, and the checkpoint that records them. */
+/** Returns the messages that still have to be put, and the checkpoint that records how far the input was put. */
 function unsentPartOf(input: ClientPutInput, { state, topic, resume, onSkipped }: {
   readonly state: ClientState;
   readonly topic: string;
@@ -179,7 +182,7 @@ export function warnOfUnknownPutOutcomes(
 /** How long to wait for requests in flight after a signal, in milliseconds; a second signal ends the wait. */
 const lastRequestsMsMax = 5000;
 
-/** Aborts when the put must not wait any longer: at the second signal, or some time after the first one. */
+/** Returns a signal that aborts when the put must end: at the second signal, or some time after the first one. */
 function limitOfPut({ finish, now }: ClientPutRun["stop"], waits: CleanupScope): AbortSignal {
   const late = new AbortController();
   waits.add(onAbort(finish, (reason) => {

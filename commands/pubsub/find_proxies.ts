@@ -26,8 +26,8 @@ export type ProxyLookupCall = Pick<
 >;
 
 /**
- * Returns the function that finds proxies, and the place where it looks. A client calls it whenever it can reach none
- * of the proxies that it knows. Throws USAGE or CONFIG for an invalid address.
+ * Returns the function that finds proxies, and a description of the place where it looks. A client calls the function
+ * when it can reach none of the proxies that it knows. Throws USAGE or CONFIG for an invalid address.
  */
 export function proxyLookupOptions(call: ProxyLookupCall): Pick<PubsubRequesterOptions, "findProxies" | "lookupPlace"> {
   const { values, sources, io } = call;

@@ -1,4 +1,4 @@
-/** `baton pubsub keygen`: makes a key pair for ZeroMQ's CURVE. */
+/** Defines `baton pubsub keygen`, which makes a key pair for ZeroMQ's CURVE encryption. */
 import { formatCurveKey, formatSecretCurveCertificate } from "../../src/protocols/zeromq/curve_certificate.ts";
 import { readCurveSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
 import { makeCurveKeyFiles, newCurveSecretKey } from "../../src/protocols/zeromq/make_key_files.ts";

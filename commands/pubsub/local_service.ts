@@ -1,4 +1,7 @@
-/** `baton pubsub serve`: a server and a proxy in one process, for the publishers and subscribers of this machine. */
+/**
+ * Defines `baton pubsub serve`, which runs a server and a proxy in one process, for the publishers and subscribers of
+ * this machine.
+ */
 import { join } from "node:path";
 import { logSettings } from "../../src/coordination/settings/command_settings.ts";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
@@ -87,7 +90,7 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
       stop.signal,
     ),
   ];
-  // If the server or the proxy ends, end the other as well, because it is of no use alone.
+  // If the server or the proxy ends, the other one is ended as well, because neither is of use alone.
   await Promise.race(roles).catch(() => {});
   stop.abort();
   const ends = await Promise.allSettled(roles);
@@ -96,18 +99,17 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** Returns all settings of the server or the proxy, as if it had been started alone with these flags. */
+/** Returns all settings of the server or of the proxy, as if it had been started alone with these flags. */
 function valuesOf<S extends SettingTable>(settings: S, sources: ConfigSources) {
   return resolveSettings({ ...settings, ...commonCommandSettings }, sources) as SettingValues<
     S & typeof commonCommandSettings
   >;
 }
 
-/** Returns the flags of the server and of the proxy, by setting name. Pure except for the user's home. */
+/** Returns the flags for the server and for the proxy, by setting name. Reads nothing but the user's home folder. */
 export function localPubsubServiceFlags(place: KeeperLocation, dataDir: string | undefined) {
   const base = place.socketPath.replace(/\.sock$/, "");
-  // "local" suffices as an ID in a user's own service. If several users share the machine's keeper, they need different
-  // IDs.
+  // A user's own service can have the ID "local". If several users share the machine's keeper, they need different IDs.
   const isOwn = place.dir !== null;
   const endpoint = (role: string) => {
     const path = `${base}.${role}.sock`;
@@ -121,7 +123,7 @@ export function localPubsubServiceFlags(place: KeeperLocation, dataDir: string |
         (place.dir === null ? userStateFolder("topics", "name a folder with --data-dir") : join(place.dir, "topics")),
       pubsubServerListen: endpoint("server"),
     },
-    // A proxy on a port that the system chooses gets no fixed ID, because it is a different proxy after a restart.
+    // A proxy on a port that the system chooses gets no fixed ID, because after a restart it is another proxy.
     proxy: { pubsubProxyListen: proxyListen, ...(proxyListen.startsWith("ipc:") ? { pubsubProxyId: "local" } : {}) },
   };
 }

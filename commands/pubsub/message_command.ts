@@ -1,7 +1,7 @@
 /**
- * Runs a shell command for each message, with the message as its stdin. When baton ends, even by a kill, a guard
- * process kills the command. So the next process that gets the message does not run the command while the earlier one
- * still works.
+ * Runs a shell command for each message, with the message as its stdin. When baton ends, even by SIGKILL, a guard
+ * process kills the command. Therefore the command of an earlier process has ended when the next process gets the
+ * message.
  */
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
@@ -27,13 +27,13 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 export interface MessageCommandOptions {
   readonly line: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Identifies the client and the topic; it is the same for all processes that may get the same messages. */
+  /** Identifies the client and the topic. All processes that may get the same messages have the same value. */
   readonly place: string;
   /** How long to wait for processes of the command that cannot be killed, in milliseconds. */
   readonly waitMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Shows a sentence to the user, whatever the options are. */
+  /** Shows a sentence to the user, even if the user asked for quiet output. */
   readonly say: (sentence: string) => void;
 }
 
@@ -44,14 +44,15 @@ export interface MessageForCommand {
 }
 
 /**
- * Matches a line that is one program with a path, and its arguments. Such a line needs no shell once the program runs.
+ * Matches a line that consists of one program with a path and its arguments. When such a program runs, no shell is
+ * needed.
  */
 const oneProgram = /^[\w.~$"{}-]*\/[^\s;&|()`'\\<>]+([ \t][^;&|()`\n]*)?$/;
 
 /**
- * Returns `exec LINE` if the line is only one program, so that the program replaces the shell. Then signals reach the
- * program, and its exit code is the line's exit code. Some shells do this by themselves. Dash waits and dies of the
- * signal, so that it stays unknown how the program ends. Pure.
+ * Returns `exec LINE` if the line consists of one program; otherwise returns the line. With `exec`, the program
+ * replaces the shell, so signals reach the program, and its exit code becomes the code of the line. Some shells do this
+ * by themselves; dash does not, and when a signal ends dash, the exit code of the program is unknown.
  */
 export function execInsteadOfShell(line: string): string {
   const words = line.trim();
@@ -59,17 +60,17 @@ export function execInsteadOfShell(line: string): string {
 }
 
 /**
- * Resolves when no process of the group is alive. Needs no time limit, because a second stop signal kills the group.
+ * Resolves when no process of the group is alive. There is no time limit, because a second stop signal kills the group.
  */
 async function untilGroupIsEmpty(group: number, clock: Clock): Promise<void> {
   while (isProcessGroupAlive(group)) await sleep(clock, checkEveryMs);
 }
 
-/** The guard's time limit in milliseconds. It is some years, because the guard must act only when baton ends. */
+/** The time limit of the guard, in milliseconds. It is some years, because the guard must act only when baton ends. */
 const guardMs = 1e11;
 /**
- * How long the guard of an earlier run may take to end its processes, and how long the processes may take to end after
- * SIGKILL, in milliseconds.
+ * How long the guard of an earlier run may take to end its processes, in milliseconds. After SIGKILL, the processes may
+ * take the same time to end.
  */
 const earlierRunMsMax = 2000;
 const killMsMax = 10_000;
@@ -91,17 +92,17 @@ export class MessageCommand implements Disposable {
   }
 
   /**
-   * Runs the command, and resolves with its end. Passes a stop signal on to the command, and then waits for all
-   * processes of its group, not only the shell; a second signal kills them. Rejects with START_FAILED without a guard,
-   * FENCE_BREACH if processes of an earlier run cannot be killed, IO if there is no room for the message, and the
-   * signal's reason before the command has started.
+   * Runs the command, and resolves when it has ended. Passes a stop signal on to the command, and then waits for all
+   * processes of its group, not only for the shell; a second signal kills them. Rejects with START_FAILED if there is
+   * no guard, FENCE_BREACH if processes of an earlier run cannot be killed, IO if there is no room for the message, or
+   * with the signal's reason before the command has started.
    */
   async run(message: MessageForCommand, env: Readonly<Record<string, string | undefined>>): Promise<MessageCommandEnd> {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
-    // The mark is unique to this run, so that the guard of an earlier run, which may act late, ends only its own
-    // processes.
+    // Each run has a mark of its own. The guard of an earlier run may act late, and then ends only the processes with
+    // its own mark.
     const cookie = `run-${crypto.randomUUID()}`;
     const marks = jobCookieEnvironment(
       cookie,
@@ -131,8 +132,8 @@ export class MessageCommand implements Disposable {
     cookie: string,
   ): Promise<MessageCommandEnd> {
     const { line, clock, signal } = this.#options;
-    // The body is a file, not a pipe: a pipe would end when baton is killed, and the command would take a part of the
-    // message for the whole.
+    // The body is passed as a file and not as a pipe. A pipe would end when baton is killed, and the command would take
+    // a part of the message for the whole.
     const input = openMessageBodyFile(body);
     const signals = ownSignalSource();
     const child = await spawnChild(["/bin/sh", "-c", execInsteadOfShell(line)], {
@@ -141,7 +142,7 @@ export class MessageCommand implements Disposable {
       signal,
       descriptors: [],
       hangUpIgnored: signals.hangUpIgnored,
-      ownGroup: true, // so that a signal reaches the whole command
+      ownGroup: true, // a signal to the group reaches the whole command
       onStarted: (pid) =>
         this.#guard.reportChild(cookie, { pid, ownGroup: true, startTicks: readProcess(pid)?.startTicks ?? 0 }),
     }).finally(() => closeSync(input));
@@ -159,14 +160,17 @@ export class MessageCommand implements Disposable {
       onSecond: () => toAll("SIGKILL"),
     });
     const end = await child.ended;
-    // The signal may have ended only the shell, while a program of the line is still working on the message.
+    // The signal may have ended only the shell, while a program that it started is still working on the message.
     if (isStopped || end.kind === "signaled") await untilGroupIsEmpty(child.pid, clock);
     if (end.kind === "exited") return { code: end.code, signal: null };
     if (end.kind === "unreadable") throw new BatonError("INTERNAL", `The command has ended: ${end.why}`);
     return { code: 128 + end.signalNumber, signal: end.signal as NodeJS.Signals };
   }
 
-  /** Waits for the end of an earlier run whose baton was killed. Its guard may still be working, or was killed too. */
+  /**
+   * Waits for the end of an earlier run whose baton was killed. The guard of that run may still be working, or was
+   * killed too.
+   */
   async #endEarlierRun(id: number, cookie: string): Promise<void> {
     if (!hasProcessTable()) return;
     const { clock, signal, waitMs } = this.#options;

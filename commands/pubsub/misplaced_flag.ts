@@ -1,4 +1,4 @@
-/** Finds a flag that has no effect for an operation. Pure. */
+/** Finds a flag that has no effect for an operation. */
 
 export interface OperationsOfFlag {
   readonly flag: string;
@@ -7,7 +7,7 @@ export interface OperationsOfFlag {
 
 /**
  * Returns a given flag that the operation does not have; null if there is none. `uses` lists the flags that only some
- * operations have, by setting name. `given` has the settings that were given as flags.
+ * operations have, by setting name. `given` contains the settings that were given as flags.
  */
 export function findMisplacedFlag(
   uses: Readonly<Record<string, OperationsOfFlag>>,

@@ -1,4 +1,4 @@
-/** Opens what a client needs: the connection to the proxies, and the state of its ID in one topic. */
+/** Opens the connection to the proxies, and the state of a client ID in one topic. */
 import { hostname } from "node:os";
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
@@ -20,7 +20,7 @@ export const clientConnectionSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** Returns the connection settings for a command that has a default client ID, which `unset` describes. */
+/** Returns the connection settings for a command that has a default client ID. `unset` describes this default. */
 export function connectionSettingsWithDefaultId(unset: string) {
   const pubsubClientId = { ...pubsubClientSettings.pubsubClientId, help: "the client ID", unset, basic: true };
   return { ...clientConnectionSettings, pubsubClientId };
@@ -44,8 +44,8 @@ export function openPubsubRequester(call: ClientConnectionCall): PubsubRequester
 }
 
 /**
- * Opens the state of a client ID in a topic; one process uses it at a time. If another process uses it and `waits` is
- * false, rejects immediately with LOCK_BUSY.
+ * Opens the state of a client ID in a topic, which only one process at a time can use. If another process uses it and
+ * `waits` is false, rejects immediately with LOCK_BUSY.
  */
 export async function openClientState(
   call: ClientConnectionCall,
@@ -64,15 +64,15 @@ export async function openClientState(
   return await ClientState.open(clientStateFolder(call, topic), id, { waitMs, clock: systemClock(), signal, onWait });
 }
 
-/** Returns the folder for the states of all clients in a topic. Throws CONFIG for a user without a home. */
+/** Returns the folder for the states of all clients in a topic. Throws CONFIG for a user without a home folder. */
 export function clientStateFolder({ values }: ClientConnectionCall, topic: string): string {
   const advice = "name the folder for client states with --state-dir";
   return topicClientStatesFolder(values.pubsubStateDir ?? userStateFolder("pubsub", advice), topic);
 }
 
 /**
- * Returns the default client ID of `baton subscribe`, with which the default IDs of `baton publish` begin. It depends
- * neither on the environment nor on the terminal, so that cron and a login shell continue the same subscription.
+ * Returns the default client ID of `baton subscribe`. The default IDs of `baton publish` begin with it. The ID does not
+ * depend on the environment or the terminal, so that cron and a login shell continue the same subscription.
  */
 export function defaultClientId(): string {
   const id = `${ownUserName()}@${hostname()}`;

@@ -1,4 +1,4 @@
-/** `baton pubsub proxy`: runs a proxy until a signal, or until it cannot continue. */
+/** Defines `baton pubsub proxy`, which runs a proxy until a signal arrives, or until the proxy cannot continue. */
 import process from "node:process";
 import {
   pubsubKeySettings,
@@ -180,7 +180,7 @@ function proxyOptions({ values }: PubsubProxyCall, security: PubsubServiceSecuri
   };
 }
 
-/** Reads the client list again (SIGHUP). An invalid list changes nothing. */
+/** Reads the client list again after SIGHUP. If the new list is invalid, the old one stays in use. */
 function reloadClientList(
   read: () => number,
   { file, log, proxy }: { readonly file: string; readonly log: Log; readonly proxy: PubsubProxy | null },
@@ -198,7 +198,7 @@ interface ProxyServeOptions {
   readonly directory: ZookeeperTopicDirectory;
   readonly endpoint: string;
   readonly place: CoordinationServers;
-  /** A description of the key that clients must have; null if they need none. */
+  /** Describes the key that clients must have; null if they need none. */
   readonly needs: string | null;
   readonly isProtected: boolean;
   readonly log: Log;
@@ -206,7 +206,7 @@ interface ProxyServeOptions {
   readonly clock: Clock;
 }
 
-/** Serves until the signal aborts. The first session has to succeed; later ones are retried forever. */
+/** Serves until the signal aborts. The first session has to succeed; a later session is retried without a limit. */
 async function serve(
   proxy: PubsubProxy,
   { directory, endpoint, place, needs, isProtected, log, signal, clock }: ProxyServeOptions,
@@ -214,7 +214,7 @@ async function serve(
   const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
   let current: ZooKeeper | null = null;
   const open = async (opening: AbortSignal) => {
-    // Report only the first connection here; CoordinationConnectionLog reports later outages.
+    // Only the first connection is reported here; CoordinationConnectionLog reports later outages.
     const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
     return current = await connectAndReportDelay(connectToZooKeeper, { ...place.connect, onSlow, signal: opening }, {
       clock,
@@ -332,7 +332,7 @@ export function pubsubProxyMetrics(proxy: PubsubProxy, directory: TopicDirectory
   ];
 }
 
-/** Returns why the proxy cannot work now; null if there is a server to send requests to. */
+/** Returns why the proxy cannot work now; null if there is a server to which it can send requests. */
 export function pubsubProxyHealth(directory: TopicDirectory): string | null {
   if (!directory.isConnected) {
     return "the coordination service does not answer; only topics that were used before are found";
@@ -343,9 +343,9 @@ export function pubsubProxyHealth(directory: TopicDirectory): string | null {
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /**
- * Returns a proxy's default ID, which is the same at each start, so that other processes recognize a proxy that was
- * killed. The advertised address is part of it, because containers and copied machines may share a host name and a
- * port.
+ * Returns the default ID of a proxy, which is the same at each start, so that other processes recognize a proxy that
+ * was killed. The advertised address is part of the ID, because containers and copied machines may have the same host
+ * name and port.
  */
 export function defaultProxyId(endpoint: string): string {
   const [, host = "", port] = /^tcp:\/\/(.*):(\d+)$/.exec(endpoint) ?? [];
@@ -358,13 +358,13 @@ export function defaultProxyId(endpoint: string): string {
 
 /**
  * Returns a text that identifies endpoints by machine, boot and network namespace. Only one process at a time can
- * listen there. Therefore another announcement with the same text is left over from an earlier process.
+ * listen on them. Therefore another announcement with the same text was left by an earlier process.
  */
 export function identifyProxyEndpoints(endpoints: readonly string[]): string {
   return [hostname(), machineId(), ...networkNamespace(), ...endpoints].join(" ");
 }
 
-/** Returns the network namespace; empty on systems without namespaces, such as macOS. */
+/** Returns the network namespace of this process; an empty list on systems without namespaces, such as macOS. */
 function networkNamespace(): string[] {
   try {
     const start = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();

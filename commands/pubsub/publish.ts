@@ -1,4 +1,4 @@
-/** `baton publish`: puts messages into a topic. The user need not choose a client ID. */
+/** Defines `baton publish`, which puts messages into a topic. The user need not choose a client ID. */
 import { existsSync } from "node:fs";
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { textType } from "../../src/base/config/value_types.ts";
@@ -131,7 +131,7 @@ interface PublishRun extends Pick<ClientPutRun, "topic" | "stop" | "command"> {
   readonly signal: AbortSignal;
   readonly call: PublishCall;
   readonly requester: PubsubRequester;
-  /** The beginning of the default client IDs. */
+  /** The text with which the default client IDs begin. */
   readonly base: string;
 }
 
@@ -146,12 +146,12 @@ async function putWith(
   return await addNextStepToErrors(target, () => putInputMessages({ ...run, client, input }));
 }
 
-/** The most publishers of one user in one topic at the same time; further ones wait for each other. */
+/** The most publishers of one user in one topic at the same time; others have to wait. */
 const publishersMax = 1000;
 
 /**
- * Opens the state of the first default ID that no process uses. Leaves IDs with puts whose outcome is unknown to
- * --resume, so that no running process has such puts from an earlier one.
+ * Opens the state of the first default ID that no process uses. An ID that has puts with an unknown outcome is left to
+ * --resume, so that no running process has such puts from an earlier process.
  */
 async function openFreeState({ call, topic, signal, base, command }: PublishRun): Promise<ClientState> {
   for (let number = 1; number <= publishersMax; number++) {
@@ -170,7 +170,7 @@ async function resumeOthers(run: PublishRun): Promise<number> {
   const folder = clientStateFolder(call, topic);
   let messages = 0;
   for (let number = 1; existsSync(clientStateFilePath(folder, `${base}-${number}`)); number++) {
-    // A running process takes care of its own puts.
+    // A process that still runs sends its own puts again.
     using state = await openIfFree(call, { id: `${base}-${number}`, topic, signal });
     if (state === null || state.countIntents(topic) === 0) continue;
     messages += (await putWith(run, state, null)).messages;

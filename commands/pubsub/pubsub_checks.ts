@@ -1,4 +1,4 @@
-/** Checks publish/subscribe's settings for `baton config check`. */
+/** Checks the settings of publish/subscribe for `baton config check`. */
 import { parseListenAddressFlag } from "../../src/base/config/listen_address.ts";
 import { parseBindEndpoint, parseConnectEndpoint } from "../../src/protocols/zeromq/zeromq_endpoint.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";

@@ -1,4 +1,4 @@
-/** Where publish/subscribe stands in the help. */
+/** Places the commands of publish/subscribe in the help. */
 import type { ProductHelp } from "../product.ts";
 
 export const pubsubHelp: ProductHelp = {

@@ -1,4 +1,4 @@
-/** Publish/subscribe: topics, proxies and servers. */
+/** Defines the product publish/subscribe: topics, proxies and servers. */
 import type { Product } from "../product.ts";
 
 export const pubsubProduct: Product = {

@@ -1,4 +1,4 @@
-/** The rows of topics and servers, the metrics of their processes, and the page's requests about them. */
+/** Provides the rows of topics and servers, the metrics of their processes, and the page's requests about them. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import type { MetricsProcessKind } from "../../src/base/rows/process_row.ts";
 import { pubsubKeySettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";

@@ -1,4 +1,4 @@
-/** Inputs of `put` and `baton publish`: a text, a file, its lines, several files, or stdin as it arrives. */
+/** Opens the inputs of `put` and `baton publish`: a text, a file, its lines, several files, or stdin as it arrives. */
 import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
@@ -18,12 +18,12 @@ import type { PubsubClientCall } from "./client_options.ts";
 
 export type ClientPutInput = MessageSequence | MessageFiles;
 
-/** Consecutive messages in one file or stream. */
+/** Messages that follow each other in one file or stream. */
 interface MessageSequence extends PutSource {
   readonly kind: "sequence";
   /** Identifies the input. */
   readonly name: string;
-  /** Whether the input is a stream, which cannot be read again from its start: everything that arrives is new. */
+  /** True if the input is a stream, which cannot be read again from its start: everything that arrives is new. */
   readonly isStream: boolean;
 }
 
@@ -35,9 +35,9 @@ interface MessageFiles extends PutSource {
 
 interface PutSource {
   readonly source: string;
-  /** Whether there may be several messages, so that it is useful to report progress and how many were put. */
+  /** True if there may be several messages. Then progress and the number of messages are worth a report. */
   readonly isBulk: boolean;
-  /** Returns the total number of bytes, or null if unknown. Called only for a progress display. */
+  /** Returns the total number of bytes; null if unknown. Called only if progress is shown. */
   totalBytes(): number | null;
   /** The size of the separator after each message, in bytes. */
   readonly separatorBytes: number;
@@ -45,9 +45,9 @@ interface PutSource {
 }
 
 interface WholeFile {
-  /** Null for stdin. */
+  /** The path of the file; null for stdin. */
   readonly path: string | null;
-  /** Identifies the input; a file that is listed twice has two names. */
+  /** The name that identifies the input. A file that is listed twice has two names. */
   readonly name: string;
 }
 
@@ -56,10 +56,13 @@ const newline = 10;
 const readBytes = 256 << 10;
 /** How many bytes a pipe holds. */
 const stdinBytes = 64 << 10;
-/** How long to wait between two reads of a stdin that another program made non-blocking, in milliseconds. */
+/** How long to wait between two reads if another program made stdin non-blocking, in milliseconds. */
 const emptyMs = 10;
 
-/** Opens the input of `put`; null to resume only earlier puts. Throws USAGE, and IO for a file that cannot be read. */
+/**
+ * Opens the input of `put`; null if only earlier puts are to be sent again. Throws USAGE, or IO for a file that cannot
+ * be read.
+ */
 export function openPutInput({ values, io }: PubsubClientCall, paths: readonly string[]): ClientPutInput | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;
@@ -163,7 +166,7 @@ async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void
   }
 }
 
-/** Reads stdin without reading ahead: data that is not requested stays in the pipe. */
+/** Reads stdin without reading ahead, so that data that was not requested stays in the pipe. */
 async function* readStdinUnbuffered(): AsyncGenerator<Uint8Array, void, void> {
   const readAt = promisify(read);
   for (;;) {
@@ -184,7 +187,7 @@ function totalFileBytes(paths: readonly string[]): number | null {
     const stats = paths.map((path) => statSync(path));
     return stats.every((stat) => stat.isFile()) ? stats.reduce((sum, { size }) => sum + size, 0) : null;
   } catch {
-    return null; // the read reports the reason
+    return null; // the next read reports the reason
   }
 }
 
@@ -192,7 +195,7 @@ function countBytes(items: readonly Uint8Array[]): number {
   return items.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
-/** Yields the files that were not put unchanged before, and adds each to the checkpoint. */
+/** Yields the files that were not put yet or have changed since, and adds each of them to the checkpoint. */
 export async function* readUnsentFiles(
   { files }: MessageFiles,
   notes: PutFilesCheckpoint,
@@ -212,7 +215,9 @@ export async function* readUnsentFiles(
   }
 }
 
-/** Yields the messages after those that earlier calls have taken. Throws BAD_DATA if the earlier ones have changed. */
+/**
+ * Yields the messages after those that earlier calls have put. Throws BAD_DATA if the earlier messages have changed.
+ */
 export async function* readUnsentMessages(
   input: MessageSequence,
   { taken, digest }: PutInputProgress,

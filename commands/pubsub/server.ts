@@ -1,4 +1,7 @@
-/** `baton pubsub server`: runs a server until a signal. The operations on servers are in server_operations.ts. */
+/**
+ * Defines `baton pubsub server`, which runs a server until a signal arrives. The operations on servers are in
+ * server_operations.ts.
+ */
 import process from "node:process";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { runPubsubServerOperation } from "./server_operations.ts";
@@ -127,7 +130,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
       advertise: values.pubsubServerAdvertise,
       path: new PubsubPath(place.root),
       connect: async (signal) => {
-        // Report only the first connection here; CoordinationConnectionLog reports later outages.
+        // Only the first connection is reported here; CoordinationConnectionLog reports later outages.
         const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
         const options = { ...place.connect, onSlow, signal };
         return current = await connectAndReportDelay(connectToZooKeeper, options, { clock: systemClock(), say });
@@ -242,7 +245,7 @@ function logServing(log: Log, id: string, { server, store, isProtected }: {
   log("info", "serving", `"${id}" serves ${store.where} at ${where}`, servingFacts(id, server, store));
 }
 
-/** Reads the key of the server. Throws CONFIG if other machines could connect without one. */
+/** Reads the key of the server. Throws CONFIG if there is no key and other machines could connect. */
 function readServerSecurity({ values }: PubsubServerCall): PubsubServiceSecurity | undefined {
   const security = readPubsubServiceSecurity(values);
   refuseOpenPubsubSockets([values.pubsubServerListen], values, security !== undefined);
@@ -340,7 +343,7 @@ export async function pubsubServerMetrics(server: TopicServer): Promise<Metric[]
   ];
 }
 
-/** Returns why the server refuses messages; null if it accepts them, even if its disk is nearly full. */
+/** Returns why the server refuses messages; null if it accepts messages, even if its disk is nearly full. */
 export async function pubsubServerHealth(server: TopicServer): Promise<string | null> {
   if (!server.isRegistered) {
     return "the server has no lease: the coordination service does not answer, or has ended the session";

@@ -1,4 +1,7 @@
-/** `baton pubsub server ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`: operations on servers. */
+/**
+ * Defines the operations on servers: `baton pubsub server
+ * ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`.
+ */
 import { resolve } from "node:path";
 import { BlockingWorkProgress, ProgressLine } from "../../src/base/terminal/progress.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
@@ -146,15 +149,16 @@ async function drain(call: PubsubServerCall, [id = ""]: readonly string[]): Prom
 async function rebalance(call: PubsubServerCall): Promise<ExitCode> {
   return await runMoves(call, async (zk, path, move) => {
     const servers = await readServerOverview(zk, path);
-    // A topic moves to another store only if the operator names the server, because it may become less available there.
+    // A topic moves to another store only if the operator names the server, because the topic may become less available
+    // there.
     const groups = Map.groupBy(servers, ({ store }) => store);
     await move([...groups.values()].flatMap((group) => planTopicRebalance(topicsByServer(group))));
   });
 }
 
 /**
- * Runs `work`, which moves topics by its parameter `move`. Prints the results, and returns the exit code. After a
- * signal, prints what was moved and what may still move, and rejects with StoppedBySignal.
+ * Runs `work`, which moves topics with its parameter `move`. Prints the results, and returns the exit code. If a signal
+ * arrives, prints what was moved and what may still move, and rejects with StoppedBySignal.
  */
 async function runMoves(
   call: PubsubServerCall,
@@ -210,7 +214,10 @@ function plannedMove({ topic, from, to }: RequestedTopicMove): TopicMoveResult {
   return { topic, from, to, outcome, why: null };
 }
 
-/** Returns the result to print if the command ends before the server's response. No request can cancel the move. */
+/**
+ * Returns the result to print if the command ends before the server has responded. The move goes on, because no request
+ * can cancel it.
+ */
 function interruptedMove({ topic, from, to }: RequestedTopicMove): TopicMoveResult {
   const undo = `move ${shellQuoteIfNeeded(topic)} --to ${shellQuoteIfNeeded(from ?? "")}`;
   const why =
@@ -254,7 +261,7 @@ async function forget(call: PubsubServerCall, [id = ""]: readonly string[]): Pro
   const { values, io } = call;
   const { lost, returned, takenOver } = await runInCoordinationSession(call, async (zk) => {
     const path = new PubsubPath(values.root);
-    // A server whose topics are in a database loses nothing.
+    // A server that keeps its topics in a database loses nothing.
     const forgotten = (await readServerOverview(zk, path)).find((server) => server.id === id);
     const isKept = forgotten !== undefined && forgotten.store !== null && forgotten.isAvailable &&
       forgotten.topics.every(({ node }) => node.store !== undefined);
@@ -402,10 +409,10 @@ async function acceptDatabase(call: PubsubServerCall, { address }: TopicStoreDat
   return exitCodes.SUCCESS;
 }
 
-/** Restores a data directory. Keeps the store open, so that no server can start on it meanwhile. */
+/** Restores a data directory. Keeps the store open until the end, so that no server can use it before. */
 async function restoreFrom(call: PubsubServerCall, id: string, dataDir: string): Promise<RestoreServerResult> {
-  const { problems } = verifyWithProgress(call, dataDir); // nothing is created if there is no store
-  // A server refuses damaged data anyway, so restore the rest.
+  const { problems } = verifyWithProgress(call, dataDir); // if there is no store, nothing is created
+  // A server refuses damaged data later anyway, so the rest is restored.
   for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
   let broken: BatonError | null = null;
   const hooks = { onResponses: () => {}, onBroken: (error: BatonError) => void (broken = error) };

@@ -1,4 +1,4 @@
-/** Settings and arguments of `baton pubsub server`. */
+/** Defines the settings and arguments of `baton pubsub server`. */
 import {
   pubsubKeySettings,
   pubsubServerSettings,
@@ -52,8 +52,8 @@ export const pubsubServerCommandSettings = {
 export type PubsubServerCall = CommandCall<typeof pubsubServerCommandSettings>;
 
 /**
- * The operations that have each flag, by setting name; the operation "" runs the server. Values that were not given as
- * flags are not checked.
+ * The operations for which each flag has an effect, by setting name; the operation "" runs the server. Values from
+ * variables and files are not checked.
  */
 const flagOperations: Readonly<Record<string, OperationsOfFlag>> = {
   to: { flag: "--to", of: ["move", "drain"] },
@@ -68,7 +68,10 @@ const flagOperations: Readonly<Record<string, OperationsOfFlag>> = {
   pubsubMigrate: { flag: "--migrate", of: [""] },
 };
 
-/** Throws USAGE for a flag that has no effect. `given` has the settings that were given as flags. */
+/**
+ * Checks the flags of an operation. Throws USAGE for a flag that has no effect. `given` contains the settings that were
+ * given as flags.
+ */
 export function checkPubsubServerFlags(operation: string, given: ReadonlyMap<string, unknown>): void {
   const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;

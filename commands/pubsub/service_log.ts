@@ -1,4 +1,4 @@
-/** The log of a server or a proxy: its lines about the connection to the coordination service, and about its stop. */
+/** Writes the log of a server or a proxy about its connection to the coordination service, and about its stop. */
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { endProcessBySignal, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
@@ -7,7 +7,7 @@ import type { Io } from "../../src/base/terminal/io.ts";
 import { stopRequestLogger, TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 
-/** Opens the log of a server or proxy. `values` are the values of `logSettings`, and --quiet. */
+/** Opens the log of a server or a proxy. `values` contains the values of `logSettings`, and --quiet. */
 export function openPubsubServiceLog(
   role: string,
   io: Io,
@@ -21,7 +21,7 @@ export function openPubsubServiceLog(
   });
 }
 
-/** Returns a function that logs an error after which the service continues. */
+/** Returns a function that logs an error which does not end the service. */
 export function serviceProblemLogger(log: Log): (thrown: unknown) => void {
   return (thrown) => {
     const code = thrown instanceof BatonError ? thrown.code : "INTERNAL";
@@ -30,7 +30,8 @@ export function serviceProblemLogger(log: Log): (thrown: unknown) => void {
 }
 
 /**
- * Listens for the signals that stop a service. The first signal makes it finish its requests; the second one ends it.
+ * Listens for the signals that stop a service. The first signal makes the service finish its requests; the second one
+ * ends it immediately.
  */
 export function openPubsubServiceStop(
   log: Log,
@@ -44,7 +45,7 @@ const checkEveryMs = 500;
 
 export interface CoordinationConnectionState {
   isConnected(): boolean;
-  /** Returns what a lost connection means and why it was lost, to follow the name in a sentence. */
+  /** Returns what a lost connection means and why it was lost. The text follows the name in a sentence. */
   describeLoss(): string;
   readonly foundSentence: string;
 }
@@ -54,13 +55,13 @@ export class CoordinationConnectionLog implements Disposable {
   readonly #id: string;
   readonly #presence: CoordinationConnectionState;
   readonly #clock: Clock;
-  /** The clock time since which the connection is lost; null while connected. */
+  /** When the connection was lost, in milliseconds of the clock; null if it is established. */
   #lostAtMs: number | null = null;
-  /** Whether the last check found another state than the one that was last logged. */
+  /** True if the last check found a state that has not been logged yet. */
   #wasOther = false;
   #cancel: () => void = () => {};
 
-  /** Starts the checks. The connection must be established at this time. */
+  /** Starts the checks. The connection must be established when this is called. */
   constructor(log: Log, id: string, presence: CoordinationConnectionState, clock: Clock) {
     this.#log = log;
     this.#id = id;
@@ -83,7 +84,7 @@ export class CoordinationConnectionLog implements Disposable {
   #check(): void {
     const isThere = this.#presence.isConnected();
     const isOther = isThere !== (this.#lostAtMs === null);
-    // A client that switches to another ZooKeeper server is briefly disconnected; do not log that.
+    // A client that switches to another ZooKeeper server is disconnected for a moment, which is not logged.
     const isLasting = isOther && this.#wasOther;
     this.#wasOther = isOther && !isLasting;
     if (!isLasting) return;

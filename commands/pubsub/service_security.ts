@@ -17,14 +17,14 @@ export interface PubsubServiceSecurity {
   readonly authorize:
     | ((userId: string | null, message: Parameters<ClientAcl["refusalReason"]>[1]) => string | null)
     | undefined;
-  /** Reads the client list again and returns its number of keys. If it throws CONFIG, the old list stays valid. */
+  /** Reads the client list again, and returns how many keys it has. If it throws CONFIG, the old list stays valid. */
   readonly readClients: (() => number) | undefined;
 }
 
 /**
  * Reads the service's key and its client list. Returns undefined if there is no key; then nothing is encrypted. All
- * proxies and servers of a service share one key pair. Throws CONFIG for unusable files, and USAGE for a client list
- * without a key.
+ * proxies and servers of a service have the same key pair. Throws CONFIG for unusable files, or USAGE if there is a
+ * client list but no key.
  */
 export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
   readonly pubsubKey?: string | undefined;
@@ -58,7 +58,7 @@ export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
   };
 }
 
-/** Returns socket options with the client's own key and the service's key; undefined if neither is given. */
+/** Returns socket options with the client's own key and the service's key; undefined if neither key is given. */
 export function readPubsubClientSecurity({ pubsubKey, pubsubServiceKey }: {
   readonly pubsubKey?: string | undefined;
   readonly pubsubServiceKey?: string | undefined;

@@ -1,4 +1,4 @@
-/** The metrics of the connections that a server or proxy has accepted. */
+/** Returns the metrics of the connections that a server or proxy has accepted. */
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import type { ZeroMqSocketCounters, ZeroMqSocketLoad } from "../../src/protocols/zeromq/socket_event.ts";
 

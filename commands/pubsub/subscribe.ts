@@ -1,4 +1,7 @@
-/** `baton subscribe`: delivers the messages of a topic as they arrive. The user need not choose a client ID. */
+/**
+ * Defines `baton subscribe`, which delivers the messages of a topic as they arrive. The user need not choose a client
+ * ID.
+ */
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -116,7 +119,7 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
   });
 }
 
-/** Returns the options of `get` that have the same effect. */
+/** Returns the options of `get` that do the same as these options of `subscribe`. */
 function getValuesOf(values: SubscribeCall["values"]): ClientGetRun["call"]["values"] {
   const { untilEmpty, wait, exec, outDir, json } = values;
   const isPrinted = exec === undefined && outDir === undefined && !json && !values.null;
@@ -136,7 +139,7 @@ function failureAdvice(topic: string): string {
     `baton retry-processor run --from-topic ${name} --exec LINE`;
 }
 
-/** Tells a user at a terminal that the subscription outlives the process. */
+/** Tells a user at a terminal that the subscription stays when the process has ended. */
 async function reportSubscription(
   { values: { quiet, verbose }, io }: SubscribeCall,
   { client, target: { topic }, signal }: ClientGetRun,

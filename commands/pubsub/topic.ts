@@ -1,4 +1,7 @@
-/** `baton pubsub topic ls|show|delete|repair`: sends an operator's request to the server that owns the topic. */
+/**
+ * Defines `baton pubsub topic ls|show|delete|repair`, which sends an operator's request to the server that owns the
+ * topic.
+ */
 import { pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
@@ -70,7 +73,10 @@ export const pubsubTopicCommand = defineCommand({
   run: runTopicOperation,
 });
 
-/** How long a request may take, in milliseconds: it may have to wait while the topic moves. */
+/**
+ * How long a request may take, in milliseconds. It is long, because the request has to wait if the topic is being
+ * moved.
+ */
 const responseMsMax = 30_000;
 
 export async function runTopicOperation(call: PubsubTopicCall): Promise<ExitCode> {

@@ -1,5 +1,5 @@
 /**
- * Handles the page's requests about topics and servers. A request for an action repeats what the page showed of its
+ * Answers requests of the page about topics and servers. A request for an action repeats what the page showed of its
  * target, so that an outdated page changes nothing.
  */
 import { BatonError } from "../../src/base/errors.ts";
@@ -86,7 +86,7 @@ const moveAction = (place: TopicsPlace): ReadUiActionRequest => (body, context) 
   };
 };
 
-/** Moves topics and returns those that were moved. Throws if one could not be moved. */
+/** Moves topics and returns those that were moved. Throws if a topic could not be moved. */
 async function runMoves(
   zk: ZooKeeper,
   moves: readonly RequestedTopicMove[],

@@ -1,4 +1,4 @@
-/** Where a server stores its topics: in a folder of this machine, or in a database. */
+/** Says where a server stores its topics: in a folder of this machine, or in a database. */
 import { resolve } from "node:path";
 import { pubsubServerSettings, pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
@@ -18,17 +18,17 @@ const locationSettings = {
 
 export interface TopicStoreDatabase {
   readonly address: DatabaseAddress;
-  /** Whether to refuse a database whose commits do not wait for a standby. */
+  /** True if a database is refused when its commits do not wait for a standby. */
   readonly requiresSync: boolean;
-  /** Whether to create the tables, or bring them to this program's format, before the store is opened. */
+  /** True if the tables are created, or brought to the format of this program, before the store is opened. */
   readonly migrates: boolean;
-  /** Whether topics that have lost messages stay closed until an operator accepts the loss. */
+  /** True if topics that have lost messages stay closed until an operator accepts the loss. */
   readonly stopsOnLoss: boolean;
 }
 
 export type TopicStoreLocation =
   & {
-    /** The folder, or the URL of the database, for people. */
+    /** The folder, or the URL of the database, as messages show it. */
     readonly where: string;
   }
   & ({ readonly dataDir: string; readonly database: null } | {
@@ -45,8 +45,8 @@ const databaseFlags = {
 } as const;
 
 /**
- * Returns where the topics are, or null if neither a folder nor a database is given. If both are, a flag takes
- * precedence over a variable or a file. Throws USAGE or CONFIG.
+ * Returns where the topics are stored; null if neither a folder nor a database is given. If both are given, a flag
+ * takes precedence over a variable or a file. Throws USAGE or CONFIG.
  */
 export function readTopicStoreLocation(
   values: SettingValues<typeof locationSettings>,

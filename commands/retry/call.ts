@@ -1,6 +1,6 @@
 /**
- * `baton retry-processor call` tries a message once and stores it if the try fails. Exit code 75 means that the message
- * is on the disk.
+ * Defines `baton retry-processor call`, which tries a message once and stores it if the try fails. Exit code 75 means
+ * that the message is on the disk.
  */
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
@@ -61,7 +61,7 @@ async function runCall(call: RetryCallCommandCall): Promise<ExitCode> {
   const location = readStoreLocation(values, sources);
   const rules = readStoreRules(values, sources);
   const tryOnce = await firstTryOf(call);
-  // A wrong configuration ends the call before the first try. A failing disk does not prevent the try.
+  // A wrong configuration ends the call before the first try. A failing disk does not prevent the first try.
   let openError: BatonError | null = null;
   let store: CommandStore | null = null;
   try {
@@ -80,8 +80,8 @@ async function runCall(call: RetryCallCommandCall): Promise<ExitCode> {
 }
 
 /**
- * Stores the message of a failed try. Returns baton's exit code, or null to pass on the exit code of the command. Never
- * rejects.
+ * Stores the message of a failed try. Returns baton's exit code; null if the exit code of the command is passed on. A
+ * failure to store is reported by the exit code, not by a rejection.
  */
 async function settleTry(
   { values, io }: RetryCallCommandCall,
@@ -89,7 +89,7 @@ async function settleTry(
   { body, name, store }: {
     readonly body: Uint8Array;
     readonly name: string;
-    /** An error says why the store could not be opened. */
+    /** The open store, or the error why it could not be opened. */
     readonly store: CommandStore | BatonError | null;
   },
 ): Promise<ExitCode | null> {
@@ -127,7 +127,8 @@ async function settleTry(
 }
 
 /**
- * Replaces an exit code that would say that the message is stored. Returns null for other codes, which are passed on.
+ * Returns the code that replaces an exit code which would wrongly say that the message is stored. Returns null for
+ * other codes, which are passed on.
  */
 function notStored(code: ExitCode): ExitCode | null {
   return code === exitCodes.BUSY ? exitCodes.IO : null;

@@ -1,4 +1,4 @@
-/** Options of `baton retry-processor call`. */
+/** Defines the options of `baton retry-processor call`. */
 import {
   retryLimitSettings,
   retryPolicySettings,

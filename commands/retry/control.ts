@@ -86,7 +86,7 @@ async function changeMessages(call: ChangeCall, kind: "retry" | "cancel"): Promi
   return printChanges(call, { changed, refused: [] }, kind);
 }
 
-/** Throws USAGE unless the user gives either ids or --all. */
+/** Checks that the user gave either ids or --all. Throws USAGE. */
 export function checkMessageSelection({ values, names }: ChangeCall, word: string): void {
   if (values.all && names.length > 0) throw new BatonError("USAGE", `${word} takes ids or --all, not both`);
   if (!values.all && names.length === 0) throw new BatonError("USAGE", `${word} takes ids of messages, or --all`);

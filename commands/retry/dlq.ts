@@ -1,4 +1,4 @@
-/** `baton retry-processor dlq`: shows and changes dead letters for operators. */
+/** Defines `baton retry-processor dlq`, with which operators show and change dead letters. */
 import { retryRedactSettings } from "../../src/retry/settings/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../src/base/config/value_types.ts";
@@ -41,7 +41,10 @@ export const dlqOperations = ["ls", "show", "redrive", "purge", "export"] as con
 
 const { all, where, limit, rate, body, progress } = dlqSettings;
 
-/** Options that each operation refuses. Otherwise purge --limit would silently purge everything. */
+/**
+ * The options that each operation refuses. If they were ignored, `purge --limit 10` would purge everything without a
+ * warning.
+ */
 export const flagsRefusedByDlq: Readonly<Record<typeof dlqOperations[number], SettingTable>> = {
   ls: { all, rate, body, progress, ...retryRedactSettings },
   show: { all, where, limit, rate, progress },
@@ -156,7 +159,7 @@ async function exportAll(call: DlqCall): Promise<ExitCode> {
   throw new BatonError("IO", `${which} skipped by the export; list what is damaged with baton retry-processor verify`);
 }
 
-/** Reads a message. Returns null if it is damaged; the store counts this damage. */
+/** Reads a message. Returns null if the message is damaged; the store counts this damage. */
 async function showOrNullIfDamaged(store: CommandStore, id: string): Promise<ReturnType<StoreMethods["show"]>> {
   try {
     return await store.read("show", id);

@@ -1,4 +1,4 @@
-/** `baton retry-processor explain`: prints when a policy would try a message. */
+/** Defines `baton retry-processor explain`, which prints when a policy would try a message. */
 import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { retryPolicySettings } from "../../src/retry/settings/retry_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
@@ -15,7 +15,7 @@ import { readRetryPolicy } from "../../src/retry/processor/retry_rules.ts";
 
 const explainSettings = { ...retryPolicySettings, json: jsonFlag } satisfies SettingTable;
 
-/** Maximum number of printed tries. */
+/** The most tries that are printed. */
 const linesMax = 100;
 
 export const retryExplainCommand = defineCommand({

@@ -1,4 +1,4 @@
-/** The first try of `baton retry-processor call --url`: sends a request. */
+/** Sends the request of `baton retry-processor call --url`, which is the first try of its message. */
 import { StoppedBySignal, StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { errorMessage } from "../../src/base/errors.ts";
 import type { HttpClientResponse } from "../../src/base/http/http_client.ts";
@@ -12,12 +12,12 @@ import type { RetryCallCommandCall } from "./call_options.ts";
 import type { FirstTryResult } from "./first_try.ts";
 import { openHttpClient } from "./http_options.ts";
 
-/** Statuses that refuse the sender instead of the message (RFC 9110, 15.5). */
+/** The statuses that refuse the sender and not the message (RFC 9110, 15.5). */
 const denied: ReadonlySet<number> = new Set([401, 403, 407]);
 
 /**
- * Returns a function that sends a body to the URL. Throws USAGE if URL, method or headers cannot be sent, or CONFIG for
- * TLS files.
+ * Returns a function that sends a body to the URL. Throws USAGE if the URL, the method or the headers cannot be used,
+ * or CONFIG for TLS files.
  */
 export function makeUrlTry(
   call: RetryCallCommandCall,
@@ -27,7 +27,7 @@ export function makeUrlTry(
   const { values, io } = call;
   const target = parseBackend(url, { isWhole: true });
   const method = parseMethod(values.method);
-  // The key is stored, too, so that the backend can recognize all tries as the same message.
+  // The key is stored with the message, so that the backend can recognize all tries as the same message.
   const headers = [...parseHeaders(values.headers ?? []), ["Idempotency-Key", newGuid()] as const];
   const what = `${method} ${target.origin}${target.path.replace(/\?.*/s, "")}`;
   const client = openHttpClient(call, { places: [target] });
@@ -69,14 +69,14 @@ function finalCode(status: number): ExitCode {
   return denied.has(status) ? exitCodes.REFUSED : exitCodes.BAD_DATA;
 }
 
-/** Returns whether a user has interrupted the request, which is no failure of the message. */
+/** Returns true if a user has interrupted the request. Then the message has not failed. */
 function isInterruption(reason: unknown): boolean {
   return reason instanceof StoppedBySignal && (reason.signal === "SIGINT" || reason.signal === "SIGQUIT");
 }
 
 /**
- * Prints the response as it arrives. Returns why it is incomplete, or null if it is complete. Only the status decides
- * what happens to the message.
+ * Prints the response as it arrives. Returns why the response is incomplete; null if it is complete. An incomplete
+ * response does not change what happens to the message, which the status decides.
  */
 async function printBody(
   { body }: HttpClientResponse,
@@ -96,7 +96,7 @@ async function printBody(
       io.out(next.value);
       await io.written("stdout", signal);
     } catch (error) {
-      if (error instanceof StdoutReaderGone) return null; // the command ends by SIGPIPE, when the message is stored
+      if (error instanceof StdoutReaderGone) return null; // SIGPIPE ends the command when the message is stored
       io.drop();
       return `its response cannot be printed: ${errorMessage(error)}`;
     }

@@ -1,4 +1,6 @@
-/** The first try of `baton retry-processor call`: runs the command with the body as its stdin. */
+/**
+ * Runs the command of `baton retry-processor call` with the body as its stdin, which is the first try of its message.
+ */
 import { closeSync } from "node:fs";
 import process from "node:process";
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
@@ -23,28 +25,32 @@ import { leftoverProcessesMessage } from "../../src/base/process/supervise/lefto
 import type { RetryCallCommandCall } from "./call_options.ts";
 
 export interface FirstTryResult {
-  /** The data that is stored with the body if the try failed. */
+  /** The data that is stored with the body if the try fails. */
   readonly head: MessageHead;
-  /** The name of the program or the request, for output. */
+  /** The name of the program or of the request, as messages show it. */
   readonly what: string;
-  /** How the try ended, as the end of a sentence after `what`. */
+  /** Says how the try ended. The text follows `what` in a sentence. */
   readonly how: string;
   readonly outcome: TryEnd["outcome"];
   readonly retryAfterMs: number | null;
-  /** The exit code for a failure that is final or cannot be stored, and for a success with an incomplete response. */
+  /**
+   * The exit code if the failure is final or cannot be stored, and if the try succeeded but its response is incomplete.
+   */
   readonly code: ExitCode;
-  /** True if the response was interrupted, or could not be printed. */
+  /** True if the response was interrupted or could not be printed. */
   readonly isCut?: boolean;
-  /** The signal that ends baton instead of an exit code. */
+  /** The signal that ends baton; null or undefined if baton ends with an exit code. */
   readonly signal?: NodeJS.Signals | null;
-  /** True if a process of the command may still run, so that the message must not be tried again. */
+  /** True if a process of the command may still run. Then the message must not be tried again. */
   readonly mayStillRun?: boolean;
 }
 
-/** Duration of the lease in ms, longer than any command runs. If baton dies, the guard kills the command. */
+/**
+ * How long the lease lasts, in milliseconds: longer than any command runs. If baton dies, the guard kills the command.
+ */
 const guardMs = 100 * 365 * 86_400_000;
 
-/** Signals of a user who interrupts the command, which is no failure of the message. */
+/** The signals with which a user interrupts the command. Then the message has not failed. */
 const interruptions: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
 
 export async function tryCommand(
@@ -101,7 +107,7 @@ async function runCommandOnce(
     });
     if (outcome.kind === "cancelled") throw stop.signal.reason;
     const signal = signalToMirror(outcome);
-    // The terminal signals both processes, so the command may end before baton receives the signal.
+    // The terminal sends the signal to both processes, so the command may end before baton receives the signal.
     if (signal !== null && interruptions.has(signal)) {
       io.err(`baton: ${command[0]} was interrupted; NOT STORED\n`);
       throw new StoppedBySignal(signal);

@@ -1,4 +1,4 @@
-/** Options of commands that send messages by HTTP. */
+/** Defines the options of commands that send messages by HTTP. */
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { type SettingValueType, textType, toggleType } from "../../src/base/config/value_types.ts";
@@ -31,7 +31,7 @@ export const httpClientSettings = {
   urlKey: setting(textType("file"), { flag: "--url-key", once: true, help: "PEM file with its private key" }),
 } satisfies SettingTable;
 
-/** Each flag is one header. Commas and spaces in its value are kept. */
+/** A list of headers, one for each flag. Commas and spaces in the value belong to the header. */
 const headersType: SettingValueType<readonly string[]> = {
   placeholder: "name:value",
   fileType: "strings",
@@ -56,8 +56,8 @@ export const httpRequestSettings = {
 } satisfies SettingTable;
 
 /**
- * Throws USAGE for options that need a URL. `command` is a name for the error. With `sendsOwn`, messages with a URL of
- * their own are sent, too.
+ * Throws USAGE if an option needs a URL and there is none. `command` names the command in the error. If `sendsOwn` is
+ * true, messages that have a URL of their own are sent, too.
  */
 export function checkHttpOptions(
   command: string,
@@ -73,9 +73,9 @@ export function checkHttpOptions(
 }
 
 /**
- * Opens the HTTP client of a command, which the caller closes. Reads TLS files now to report mistakes early, and again
- * for new connections. `places` are the destinations of requests. Throws USAGE for invalid files, or CONFIG for
- * environment variables.
+ * Opens the HTTP client of a command, which the caller closes. Reads the TLS files immediately, so that mistakes are
+ * reported early, and again for new connections. `places` are the destinations of requests. Throws USAGE for invalid
+ * files, or CONFIG for environment variables.
  */
 export function openHttpClient(
   { values, sources, io }: Pick<CommandCall<typeof httpClientSettings>, "values" | "sources" | "io">,

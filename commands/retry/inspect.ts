@@ -1,6 +1,6 @@
 /**
- * `baton retry-processor ls`, `show`, `stats` and `verify`: print the content of a store for people and programs. They
- * change nothing.
+ * Defines `baton retry-processor ls`, `show`, `stats` and `verify`, which print the content of a store for people and
+ * programs. They change nothing.
  */
 import { type CommandCall, defineCommand } from "../command.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";

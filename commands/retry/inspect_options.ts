@@ -1,4 +1,7 @@
-/** Options of the commands that print the content of a message store, and the parsers of `--where` and `--state`. */
+/**
+ * Defines the options of the commands that print the content of a message store, and parses the values of `--where` and
+ * `--state`.
+ */
 import { retryRedactSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { integerType, listType, toggleType } from "../../src/base/config/value_types.ts";
@@ -53,7 +56,10 @@ export type ShowCall = CommandCall<typeof showSettings>;
 
 const fields = ["key", "reason", "error"] as const;
 
-/** Parses `key=K`, `reason=R` and `error=TEXT`, a part of the last error. Throws USAGE. */
+/**
+ * Parses the conditions of `--where`: `key=K`, `reason=R` and `error=TEXT`, which is a part of the last error. Throws
+ * USAGE.
+ */
 export function parseWhere(written: readonly string[] | undefined): MessageConditions {
   const filter: { key?: string; reason?: string; error?: string } = {};
   for (const condition of written ?? []) {
@@ -87,7 +93,7 @@ export function parseStates(written: readonly string[] | undefined): readonly Me
   });
 }
 
-/** Opens an existing store for a command that accepts and tries no messages. */
+/** Opens an existing store for a command that neither accepts nor tries messages. */
 export function openStoreToRead({ values, sources }: InspectCall): Promise<CommandStore> {
   return openCommandStore(readStoreLocation(values, sources), { mustExist: true });
 }

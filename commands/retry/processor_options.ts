@@ -1,4 +1,4 @@
-/** Options of `run` and `serve`, and the topic clients for them. */
+/** Defines the options of `run` and `serve`, and opens their topic clients. */
 import { logSettings } from "../../src/coordination/settings/command_settings.ts";
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import {
@@ -34,7 +34,10 @@ export const processorSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** Returns null if no topic is used. `target` is the topic that messages are delivered to. Throws USAGE or CONFIG. */
+/**
+ * Opens the topic clients of a processor. Returns null if no topic is used. `target` is the topic to which messages are
+ * delivered. Throws USAGE or CONFIG.
+ */
 export async function openTopicClients(
   call: Pick<CommandCall<typeof processorSettings>, "values" | "sources" | "io">,
   location: StoreLocation,
@@ -66,7 +69,10 @@ export async function openTopicClients(
   });
 }
 
-/** Opens the states after creating the tables of the store, because the store itself is opened later. */
+/**
+ * Opens the states of the topic clients. Creates the tables of the store before, because the store is opened only
+ * later.
+ */
 async function openDatabaseStates(database: StoreDatabase, name: string): Promise<ClientStates> {
   const [{ DatabaseClientStates }, { PostgresRetryStore }] = await Promise.all([
     import("../../src/retry/targets/database_client_states.ts"),

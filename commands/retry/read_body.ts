@@ -6,7 +6,7 @@ import { unreadableInputError } from "../input_files.ts";
 
 const readBytes = 256 << 10;
 
-/** Reads a file, or stdin if `path` is null. A chunk is only valid until the next one. Throws IO. */
+/** Reads a file, or stdin if `path` is null. A chunk is valid only until the next chunk is read. Throws IO. */
 export async function* readInputChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
   if (path === null && wasStdinClosedAtStart()) {
     const why =

@@ -17,7 +17,7 @@ export const retryChecks = defineProductChecks({
     retryMetricsListen: parseListenAddressFlag,
   },
   together: (values, sources) => [
-    // The default folder of the store is not checked, because it depends on the user.
+    // The default folder of the store is not checked, because each user has another one.
     () => readStoreLocation({ ...values, retryStore: values.retryStore ?? "." }, sources),
     () => readDeadLetterDestination(values, sources),
     () => configuredRedaction(values, sources),

@@ -1,4 +1,4 @@
-/** The section of the help that lists the retry processor. */
+/** Places the commands of the retry processor in the help. */
 import type { ProductHelp } from "../product.ts";
 
 export const retryHelp: ProductHelp = { families: [{ heading: "Retries", names: ["retry-processor"] }] };

@@ -1,4 +1,4 @@
-/** The product "retry", which stores messages and tries them again. */
+/** Defines the product "retry", which stores messages and tries them again. */
 import type { Product } from "../product.ts";
 
 export const retryProduct: Product = {

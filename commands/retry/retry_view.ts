@@ -1,4 +1,4 @@
-/** Shows message stores in the view and on its page. */
+/** Provides the rows of message stores, and the page's requests about them. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import type { MetricsProcessKind } from "../../src/base/rows/process_row.ts";
 import {

@@ -1,4 +1,7 @@
-/** `baton retry-processor run`: tries the messages of a store until a signal, or until all messages are tried. */
+/**
+ * Defines `baton retry-processor run`, which tries the messages of a store until a signal arrives, or until all
+ * messages were tried.
+ */
 import process from "node:process";
 import { retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
@@ -155,7 +158,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   let isBreached = false;
   try {
     const until = once ? "tried" : untilEmpty ? "empty" : "stopped";
-    // A run from a crontab prints nothing if there is nothing to report, because cron would send a mail.
+    // If there is nothing to report, a run from a crontab prints nothing, because cron would mail the output.
     const reportsRun = until === "stopped" || values.verbose || values.log === "json" || io.stderrIsTerminal;
     await using topics = await openTopicClients(call, location, topic);
     using putter = topic === undefined || topics === null
@@ -197,8 +200,8 @@ async function reportStart(
 }
 
 /**
- * Returns whether the store must exist. Only a name on the command line may be mistyped; all commands share the
- * environment and files.
+ * Returns true if the store must exist already. Only a name on the command line may be mistyped; the environment and
+ * files are the same for all commands.
  */
 function mustExist({ values: { create, retryMigrate }, sources: { flags } }: RunCall): boolean {
   return (flags.has("retryStore") || flags.has("retryName")) && !create && !retryMigrate;
@@ -215,7 +218,7 @@ async function requireNamedStore(call: RunCall, location: StoreLocation): Promis
   }
 }
 
-/** Reports the messages that remain, because a user may wait for messages that are not yet due. */
+/** Reports how many messages remain, because a user may wait for messages that are not yet due. */
 async function reportWaiting(store: StoreClient, log: Log): Promise<void> {
   const { count } = (await store.call("totals")).waiting;
   const { nextMs } = await store.call("waitingTimes");
@@ -225,7 +228,7 @@ async function reportWaiting(store: StoreClient, log: Log): Promise<void> {
   log("info", "waiting", `${messages}; the next try is due in ${next}`, { messages: count });
 }
 
-/** Throws USAGE for options that exclude each other. */
+/** Checks the options. Throws USAGE for options that exclude each other. */
 function checkOptions({ values, names, sources }: RunCall): void {
   if (names.length > 0) {
     throw new BatonError(
@@ -244,7 +247,10 @@ function checkOptions({ values, names, sources }: RunCall): void {
   }
 }
 
-/** Commands have exit codes, requests have statuses, and messages with a command or URL of their own have both. */
+/**
+ * Returns the rules for exit codes and statuses. Commands have exit codes, requests have statuses, and messages with a
+ * command or URL of their own can have both.
+ */
 function rulesOf({ values, sources }: RunCall): RetryRules {
   const { exec, url, topic } = values;
   const isOwn = exec === undefined && url === undefined && topic === undefined;
@@ -255,13 +261,13 @@ interface TargetParts {
   readonly guard: CommandGuard;
   readonly log: Log;
   readonly client: HttpClient;
-  /** Null if each message has a URL of its own. */
+  /** The backend for all messages; null if each message has a URL of its own. */
   readonly backend: HttpRequestTarget | null;
   readonly head: Pick<HttpTargetOptions, "method" | "headers">;
   readonly rules: RetryRules;
 }
 
-/** Returns the target: --url, the command of --exec, or the command or URL of each message. */
+/** Returns the target of the messages: --url, the command of --exec, or the command or URL of each message. */
 function targetOf(call: RunCall, storeName: string, parts: TargetParts): Target {
   if (parts.backend !== null) return httpTarget(call, parts);
   const commands = commandTarget(call, storeName, parts);

@@ -1,4 +1,7 @@
-/** `baton retry-processor serve`: runs the HTTP proxy and the processor for its store until a signal. */
+/**
+ * Defines `baton retry-processor serve`, which runs the HTTP proxy and the processor of its store until a signal
+ * arrives.
+ */
 import process from "node:process";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
@@ -114,7 +117,7 @@ export const retryServeCommand = defineCommand({
   run: runServe,
 });
 
-/** Returns the backend. Throws USAGE for options that exclude each other. */
+/** Checks the options, and returns the backend. Throws USAGE for options that exclude each other. */
 function checkOptions({ values, names }: ServeCall): HttpRequestTarget {
   if (names.length > 0) {
     throw new BatonError(

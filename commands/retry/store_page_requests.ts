@@ -13,7 +13,7 @@ import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
 import type { FoundStore, FoundStores } from "../../src/retry/view/found_stores.ts";
 import type { PageAnswer, ReadUiActionRequest, UiPageRequests } from "../product.ts";
 
-/** Maximum number of dead letters on a page and in one action. */
+/** The most dead letters on a page and in one action. */
 const lettersMax = 100;
 const bodyBytesMax = 64 << 10;
 /** Maximum number of dead letters that are counted in groups, and how many one call reads. */
@@ -97,7 +97,10 @@ const bodyAnswer = (stores: FoundStores): PageAnswer => async (query) => {
   return { text: new TextDecoder().decode(body.subarray(0, bodyBytesMax)), isCut: body.byteLength > bodyBytesMax };
 };
 
-/** Redrives or drops dead letters, except those that were tried again after the page was shown. */
+/**
+ * Returns the function that reads a request to redrive or drop dead letters. A dead letter that was tried again after
+ * the page was shown is not changed.
+ */
 const letterAction = (stores: FoundStores, change: "redrive" | "purge"): ReadUiActionRequest => (body) => {
   const folder = requireTextField(body, "store");
   const letters = lettersIn(body);

@@ -1,6 +1,6 @@
 /**
- * `baton retry-processor submit`: stores messages from a file or stdin. All messages that its result counts are on the
- * disk.
+ * Defines `baton retry-processor submit`, which stores messages from a file or stdin. All messages that its result
+ * counts are on the disk.
  */
 import process from "node:process";
 import { retryLimitSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
@@ -130,7 +130,10 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** Says on stderr that no process tries the stored messages. It is no error: one may be started later, or from cron. */
+/**
+ * Says on stderr that no process tries the stored messages. This is not an error: a processor may be started later, or
+ * from cron.
+ */
 async function warnWithoutProcessor({ values, io }: SubmitCall, store: ServiceStore): Promise<void> {
   if (values.quiet || !await lacksProcessor(store)) return;
   io.err(`baton: no processor is running: ${startProcessorHint(values)}\n`);

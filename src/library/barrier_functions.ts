@@ -1,4 +1,6 @@
-/** Barriers, which start several processes together, and gates, which one process closes and opens for others. */
+/**
+ * Provides barriers, which start several processes together, and gates, which one process closes and opens for others.
+ */
 import {
   liftGate as liftGateAt,
   setGate as setGateAt,
@@ -28,11 +30,11 @@ import {
 } from "./session.ts";
 
 export interface BarrierOptions extends WaitOptions {
-  /** Purpose in a few words, which `baton who` shows. */
+  /** The purpose in a few words, which `baton who` shows. */
   readonly reason?: string | undefined;
   /**
-   * Reaction to the loss of a participant before the start: "fail" (the default) breaks the barrier, "wait" waits for
-   * another participant.
+   * How the barrier reacts to the loss of a participant before the start: "fail" (the default) breaks the barrier,
+   * "wait" waits for another participant.
    */
   readonly onMemberLost?: "fail" | "wait" | undefined;
   /** Called with the number of participants when the wait begins, and when participants enter or leave. */
@@ -41,10 +43,10 @@ export interface BarrierOptions extends WaitOptions {
 
 /** A place in a barrier that has started. */
 export interface HeldBarrier extends Held {
-  /** Number of this participant, from 0 to size - 1. */
+  /** The number of this participant, from 0 to size - 1. */
   readonly rank: number;
   readonly size: number;
-  /** Number of this start of the barrier, from 1. */
+  /** How many times the barrier has started, including this start. */
   readonly generation: number;
   /**
    * Leaves the barrier, and waits until all other participants have left or are lost. Rejects with LOCK_LOST if this
@@ -73,7 +75,7 @@ export async function enterBarrier(
   checkArgument("enterBarrier", "the number of parties", parties, countForm);
   const session = findNamedSession("enterBarrier", { kind: "a barrier", name }, options, barrierForms);
   const { onMemberLost = "fail", reason } = options;
-  // A wait of 0 becomes 1 ms, because a barrier cannot be entered without a wait.
+  // A wait of 0 becomes 1 ms, because entering a barrier always takes some time.
   const wait = typeof options.wait === "number" ? Math.max(1, options.wait) : options.wait;
   const { membership, held } = await session.call(
     `enter barrier "${name}"`,
@@ -100,7 +102,9 @@ export async function enterBarrier(
   return Object.assign(held, { rank, size, generation, leave });
 }
 
-/** Closes the gate, which stays closed after the end of this process. Returns false if the gate was closed already. */
+/**
+ * Closes the gate, which stays closed even when this process has ended. Returns false if the gate was closed already.
+ */
 export async function setGate(
   name: string,
   options: RequestOptions & { readonly reason?: string | undefined } = {},

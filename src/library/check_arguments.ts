@@ -41,7 +41,7 @@ export const priorityForm: OptionForm = {
   fits: (value) => typeof value === "number" ? isWholeFrom(0)(value) && value <= 999 : isOneOf(namedPriorities, value),
 };
 
-/** A time to wait; a negative time is over. */
+/** Describes a time to wait. A negative time is allowed, and has passed already. */
 export function waitForm(...words: readonly ("none" | "forever")[]): OptionForm {
   return {
     expected: listed(["a number of milliseconds", ...words.map(quoted)]),
@@ -57,7 +57,10 @@ export function toPriority(priority: PriorityName | number): number {
   return typeof priority === "number" ? priority : namedPriorities[priority];
 }
 
-/** Throws USAGE for an option that the function does not have, or for a value of another form. */
+/**
+ * Checks the options of a call. Throws USAGE for an option that the function does not have, or for a value of a wrong
+ * form.
+ */
 export function checkOptions<O extends object>(call: string, options: O, forms: OptionForms<O>): void {
   if (!objectForm.fits(options)) throw usageError(call, "the last argument", options, "an object with options");
   const known: Readonly<Record<string, OptionForm>> = forms;
@@ -75,8 +78,8 @@ export function checkArgument(call: string, name: string, value: unknown, { expe
 }
 
 /**
- * Returns bytes unchanged, and text as UTF-8. Throws USAGE for other values, because it is unclear which bytes of
- * another view or of an array are meant.
+ * Returns bytes unchanged, and text as UTF-8. Throws USAGE for other values, such as other views and arrays, because it
+ * is unclear which bytes they mean.
  */
 export function checkedBytes(what: string, value: string | Uint8Array): Uint8Array {
   if (typeof value === "string") return new TextEncoder().encode(value);
@@ -89,10 +92,10 @@ function usageError(call: string, name: string, value: unknown, expected: string
   return new BatonError("USAGE", `${call}: ${name} is ${describeValue(value)}; expected ${expected}`);
 }
 
-/** Maximum number of characters of a value in a message. */
+/** The most characters of a value that a message shows. */
 const shownCharactersMax = 100;
 
-/** Describes a value for a message: `"5s"`, `-1`, `undefined`, `an Array`. */
+/** Describes a value for an error message, such as `"5s"`, `-1`, `undefined`, `an Array`. */
 function describeValue(value: unknown): string {
   if (typeof value === "string") return quoted(value.slice(0, shownCharactersMax));
   if (value === null || ["undefined", "number", "bigint", "boolean"].includes(typeof value)) return String(value);

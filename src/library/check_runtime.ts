@@ -1,10 +1,13 @@
-/** Refuses a version of Node.js that is too old. Each entry of the library imports this module first. */
+/** Refuses to run with a version of Node.js that is too old. Each entry of the library imports this module first. */
 import process from "node:process";
 import { BatonError } from "../base/errors.ts";
 
 checkNodeVersion("baton", [22, 0]);
 
-/** Throws CONFIG if the Node.js of this process has no SQLite module, which `what` needs. */
+/**
+ * Throws CONFIG if the Node.js of this process has no SQLite module. `what` names the part of the library that needs
+ * SQLite.
+ */
 export function checkSqlite(what: string): void {
   checkNodeVersion(what, [22, 13]);
 }

@@ -1,4 +1,4 @@
-/** Elections: stands for election, follows the leader, and asks the leader to step down. */
+/** Provides elections: a program can stand for election, follow the leader, and ask the leader to step down. */
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import type { BrokenLock } from "../coordination/lock/break_lock.ts";
 import { campaign as campaignAt, resign as resignAt } from "../coordination/election/campaign.ts";
@@ -22,8 +22,8 @@ const { shared: _shared, permits: _permits, recipe: _recipe, ...queueForms } = l
 const electionForms: OptionForms<ElectionOptions> = { ...queueForms, preempt: toggleForm };
 
 /**
- * Waits until this process leads. Other processes read `value`, such as the leader's address; it has at most 1,024
- * bytes. Release the leadership to step down. Rejects as `acquireLock` does.
+ * Waits until this process leads, and returns the leadership. Other processes can read `value`, such as the leader's
+ * address; it has at most 1,024 bytes. Release the leadership to step down. Rejects as `acquireLock` does.
  */
 export async function campaign(name: string, value: string, options: ElectionOptions = {}): Promise<Held> {
   checkArgument("campaign", "the value", value, textForm);
@@ -38,9 +38,10 @@ export async function campaign(name: string, value: string, options: ElectionOpt
 }
 
 /**
- * Yields the current leader, and then every change, also over reconnects and sessions. A caller that is more than 64
- * leaders behind gets one `missed`. Ends with the signal, or when nothing has changed for the time `wait`. Rejects with
- * UNREACHABLE if no server responds in time at the start. The session is in use only while a change is awaited.
+ * Yields the current leader, and then every change of the leader, even across reconnects and new sessions. If more than
+ * 64 changes wait for the caller, one `missed` takes their place. Ends when the signal aborts, or when nothing has
+ * changed for the time `wait`. Rejects with UNREACHABLE if no server responds in time at the start. The session is in
+ * use only while the caller waits for a change.
  */
 export async function* watchLeader(
   name: string,
@@ -83,7 +84,7 @@ export async function* watchLeader(
 }
 
 export interface LeaderResignOptions extends Omit<LockBreakOptions, "holder" | "force"> {
-  /** ID of the leader to ask; the current leader when omitted. */
+  /** The ID of the leader to ask; by default the current leader. */
   readonly leader?: string | undefined;
 }
 

@@ -1,30 +1,33 @@
-/** Gives programs the leases that they hold: of a lock, of a leadership, or of a place in a barrier. */
+/** Gives programs the leases that they hold: on a lock, a leadership, or a place in a barrier. */
 import type { Lease } from "../base/process/lease.ts";
 import { CleanupScope, onAbort } from "../base/support/abort.ts";
 
 /**
- * A lock, a leadership, or a place in a barrier that this process holds, until `release()`, the end of a scope with
- * `await using`, or its loss. Stop the work when `signal` aborts. The signal's reason is a BatonError with LOCK_LOST,
- * or REVOKED if an operator broke the lock, or an AbortError if the session was closed.
+ * A lock, a leadership, or a place in a barrier that this process holds. It ends with `release()`, with the scope of
+ * `await using`, or when it is lost. Stop the work when `signal` aborts. The signal's reason is a BatonError with
+ * LOCK_LOST, or REVOKED if an operator broke the lock, or an AbortError if the session was closed.
  */
 export interface Held extends AsyncDisposable {
   readonly name: string;
-  /** ID of the holder, as `baton who` shows it. */
+  /** The ID of the holder, as `baton who` shows it. */
   readonly holderId: string;
   /**
-   * Fencing token, which grows with each grant. A store that remembers the highest token can therefore reject an older
-   * holder.
+   * The fencing token, which increases with each grant of the lock. A store that remembers the highest token can
+   * therefore reject requests of an older holder.
    */
   readonly token: bigint;
   readonly signal: AbortSignal;
-  /** A number from 0 to `permits` - 1 that no other holder has at the same time; null without `permits`. */
+  /**
+   * A number from 0 to `permits` - 1 that no other holder has at the same time; null if the option `permits` was not
+   * given.
+   */
   readonly slot: number | null;
-  /** Returns true while, by the clock, no server can have given the lock to another process. */
+  /** Returns true if, by the clock, no server can have given the lock to another process yet. */
   isHeld(): boolean;
   /**
-   * Releases the lease. Rejects with LOCK_LOST if it was lost before, or OUTCOME_UNKNOWN if no server confirmed the
-   * release in time; it then takes effect when a server responds, or when the session ends. A second call has no
-   * effect.
+   * Releases the lease. Rejects with LOCK_LOST if the lease was lost before. Rejects with OUTCOME_UNKNOWN if no server
+   * confirmed the release in time; the release then takes effect when a server responds, or when the session ends. A
+   * second call has no effect.
    */
   release(): Promise<void>;
 }
@@ -44,7 +47,8 @@ export class HeldLease implements Held {
   #isLost = false;
 
   /**
-   * Calls `ended` once, when the lease is released or lost. `closed` aborts when the session of the lease is closed.
+   * Watches a lease. Calls `ended` once, when the lease is released or lost. `closed` aborts when the session of the
+   * lease is closed.
    */
   constructor(lease: Lease, { closed, ended }: { readonly closed: AbortSignal; readonly ended: () => void }) {
     this.name = lease.name;
@@ -62,7 +66,7 @@ export class HeldLease implements Held {
     );
   }
 
-  // The functions are bound, because a program may take them out of the object.
+  // The functions are bound to the object, because a program may take them out of it.
   readonly isHeld = (): boolean => this.#lease.isHeld();
 
   readonly release = (): Promise<void> => this.#released ??= this.#release();
@@ -73,7 +77,10 @@ export class HeldLease implements Held {
     else this.#onLoss.push(listener);
   }
 
-  /** Rejects like `release`, except for a lost lock, because the failure of the work in the scope says more. */
+  /**
+   * Releases the lease at the end of a scope. Rejects like `release`, but not for a lost lock, because the failure of
+   * the work in the scope says more.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release().catch((thrown: unknown) => {
       if (!this.#isLost) throw thrown;
@@ -92,14 +99,14 @@ export class HeldLease implements Held {
   }
 
   /**
-   * Releases a lost lock, so that other processes need not wait for the end of the session, which may continue. A lock
-   * that an operator broke is held until its work has ended.
+   * Releases a lost lock, so that other processes need not wait for the end of the session, which may continue. If an
+   * operator broke the lock, the lock is held until its work has ended.
    */
   #noticeLoss(): void {
     if (this.#isLost || this.#lease.isHeld()) return;
     this.#isLost = true;
     this.#subscriptions[Symbol.dispose]();
-    this.#lease.release().catch(() => {}).finally(this.#ended); // continues while no server responds
+    this.#lease.release().catch(() => {}).finally(this.#ended); // goes on in the background if no server responds
     for (const listener of this.#onLoss.splice(0)) listener();
   }
 }

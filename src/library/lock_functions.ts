@@ -1,4 +1,4 @@
-/** Locks: runs a function under a lock, or returns a lock as a value; reads locks, and breaks them. */
+/** Provides locks: runs a function under a lock, returns a lock as a value, reads locks, and breaks them. */
 import { listLocks as listLocksAt, type LockSummary } from "../coordination/admin/list_in_use.ts";
 import { acquireInteropLock } from "../coordination/interop/interop_contender.ts";
 import { interopLockPath, type InteropRecipe } from "../coordination/nodes/interop_node_names.ts";
@@ -36,21 +36,23 @@ import {
 
 export interface LockOptions extends ServerOptions {
   /**
-   * How long to wait, including the time to connect: milliseconds, "none", or "forever". When omitted, the call waits
+   * How long to wait, including the time to connect: milliseconds, "none", or "forever". By default, the call waits
    * forever for the lock, and 10 s for a server.
    */
   readonly wait?: "none" | "forever" | number | undefined;
-  /** Ends the wait with the signal's reason, but not the work. */
+  /** Ends the wait, which rejects with the signal's reason. Does not end the work. */
   readonly signal?: AbortSignal | undefined;
-  /** Purpose in a few words, which `baton who` shows. */
+  /** The purpose in a few words, which `baton who` shows. */
   readonly reason?: string | undefined;
-  /** Position in the queue: "foreground" (100, the default), "background" (200), or a number from 0 (first) to 999. */
+  /**
+   * The position in the queue: "foreground" (100, the default), "background" (200), or a number from 0 (first) to 999.
+   */
   readonly priority?: PriorityName | number | undefined;
-  /** If true, the lock is shared with other shared holders. */
+  /** If true, other processes that also share the lock can hold it at the same time. */
   readonly shared?: boolean | undefined;
-  /** Number of processes that may hold the lock at a time; all of them must give the same number. */
+  /** How many processes may hold the lock at a time. All of them must give the same number. */
   readonly permits?: number | undefined;
-  /** Recipe of a lock of Curator or kazoo programs; the name is then the path of the lock. */
+  /** Uses the recipe of a lock of Curator or kazoo programs; the name is then the path of the lock. */
   readonly recipe?: InteropRecipe | undefined;
   /** Called when the wait begins, and when the place in the queue changes. */
   readonly onWaiting?: ((status: WaitingStatus) => void) | undefined;
@@ -67,7 +69,7 @@ export const lockForms: OptionForms<LockOptions> = {
   onWaiting: functionForm,
 };
 
-/** How long work may continue after its lock was lost, in milliseconds. */
+/** How long work may continue when its lock was lost, in milliseconds. */
 const stopMs = 5000;
 
 /**
@@ -134,7 +136,7 @@ async function runWhileHeld<T>(
   try {
     result = await Promise.race([(async () => await work(held))(), tooLate]);
   } catch (thrown) {
-    await held.release().catch(() => {}); // the failure of the work says more
+    await held.release().catch(() => {}); // the failure of the work says more than a failed release
     throw thrown;
   }
   await held.release().catch((thrown: unknown) => {
@@ -170,15 +172,15 @@ export async function listLocks(options: RequestOptions = {}): Promise<readonly 
 }
 
 export interface LockBreakOptions extends RequestOptions {
-  /** ID of the holder, or a unique beginning of the ID; may be omitted if there is one holder. */
+  /** The ID of the holder, or a unique beginning of the ID. It is needed only if there are several holders. */
   readonly holder?: string | undefined;
-  /** Reason, which the holder's error contains. */
+  /** The reason of the request. The error of the holder contains it. */
   readonly reason?: string | undefined;
-  /** Time to wait for the release, in milliseconds; 0 when omitted. */
+  /** How long to wait for the release, in milliseconds; by default 0. */
   readonly wait?: number | undefined;
   /**
-   * If true, the lock is taken away if the holder has not released it within the holder's session timeout. The holder's
-   * work may still run.
+   * If true, the lock is taken away from a holder that has not released it within the holder's session timeout. The
+   * holder's work may still run.
    */
   readonly force?: boolean | undefined;
 }

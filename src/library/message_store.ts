@@ -31,39 +31,42 @@ import {
   storeValues,
 } from "./message_store_options.ts";
 
-/** A message of the store. Times are milliseconds since 1970. */
+/** A message of the store. All times are milliseconds since 1970. */
 export interface MessageInfo {
-  /** Unique over all stores. */
+  /** The ID of the message, which differs from the IDs in all other stores. */
   readonly id: string;
-  /** Key of the message; null if it has none. With `order: "key"`, only one message of each key is tried at a time. */
+  /**
+   * The key of the message; null if it has none. If the processor has `order: "key"`, only one message of each key is
+   * tried at a time.
+   */
   readonly key: string | null;
   readonly state: MessageState;
   /**
-   * Number of tries that have ended since the message was stored or redriven, including the try that failed before it
-   * was stored.
+   * How many tries have ended since the message was stored or redriven, including the try that failed before it was
+   * stored.
    */
   readonly tries: number;
-  /** Number of tries during which their process died. */
+  /** How many tries ended because their process died. */
   readonly crashes: number;
   readonly storedMs: number;
   /** When the last try ended; null if there was none. */
   readonly lastTryMs: number | null;
   /** When the next try is due; null if there is none. */
   readonly nextTryMs: number | null;
-  /** Why the message is dead or was dropped. */
+  /** Why the message is dead or was dropped; null if it is neither. */
   readonly reason: DeathReason | null;
   /** The error message of the last failure; null if there is none. */
   readonly error: string | null;
-  /** Size of the body, in bytes. */
+  /** The size of the body, in bytes. */
   readonly bytes: number;
 }
 
 export interface MessageWithBody extends MessageInfo {
-  /** The body; null if the message has ended, because its body is then no longer stored. */
+  /** The body; null if the message has ended, because the body is then removed. */
   readonly body: Uint8Array | null;
 }
 
-/** The state of a message after it was stored. */
+/** The state of a message directly after it was stored. */
 export interface AddedMessage {
   readonly id: string;
   readonly state: MessageState;
@@ -74,42 +77,42 @@ export interface AddedMessage {
 export interface AddMessageOptions {
   readonly key?: string;
   /**
-   * Error message of a failed try, which counts as the first try. When omitted, the message was not tried yet and is
-   * due immediately.
+   * The error message of a try that has failed already, which counts as the first try. By default, the message was not
+   * tried yet and is due immediately.
    */
   readonly failure?: string;
 }
 
 const addForms: OptionForms<AddMessageOptions> = { key: textForm, failure: textForm };
 
-/** A message, as the handler receives it. */
+/** A message to process, as the handler receives it. */
 export interface MessageTry {
   readonly id: string;
   readonly key: string | null;
   readonly body: Uint8Array;
-  /** The body as UTF-8. */
+  /** Returns the body, decoded from UTF-8. */
   text(): string;
-  /** Number of the try, from 1. */
+  /** The number of the try, from 1. */
   readonly attempt: number;
   /**
-   * Aborts after `attemptTimeoutMs`, when the lease on the message is lost, or when the processor has to end. Stop the
-   * work then.
+   * Aborts after `attemptTimeoutMs`, when the lease on the message is lost, or when the processor has to end. The
+   * handler must then stop its work.
    */
   readonly signal: AbortSignal;
   /**
-   * Number that grows with every try of the message. A store that remembers the highest number can therefore refuse an
-   * older try.
+   * A number that increases with every try of the message. A store that remembers the highest number can therefore
+   * refuse requests of an older try.
    */
   readonly fencingNumber: bigint;
 }
 
 /**
- * Processes a message, which is done if the handler resolves. If the handler rejects, the message is tried again by the
- * policy; with PermanentFailure it is a dead letter immediately.
+ * Processes a message. The message is done if the handler resolves. If the handler rejects, the message is tried again
+ * as the policy says; if it rejects with PermanentFailure, the message becomes a dead letter immediately.
  */
 export type MessageHandler = (message: MessageTry) => Promise<void> | void;
 
-/** Selects messages: all conditions have to match. */
+/** Selects the messages that meet all of these conditions. */
 export type MessageSelection = Omit<MessageFilter, "states">;
 
 /**
@@ -126,8 +129,8 @@ export class MessageStore implements AsyncDisposable {
   readonly #processing = new RunningCalls();
 
   /**
-   * Creates no files before the first call. Throws USAGE for an invalid name or option, or CONFIG for a user without a
-   * home folder.
+   * Names the store. Creates no files before the first call. Throws USAGE for an invalid name or option, or CONFIG for
+   * a user without a home folder.
    */
   constructor(options: MessageStoreOptions = {}) {
     checkArgument("MessageStore", "the last argument", options, objectForm);
@@ -148,8 +151,8 @@ export class MessageStore implements AsyncDisposable {
   }
 
   /**
-   * Runs `work`, and returns null if it succeeds. If it fails, stores the message, with this as its first try. Rejects
-   * if the message cannot be stored; the `cause` is then the failure of `work`.
+   * Runs `work`, and returns null if it succeeds. If it fails, stores the message, and the failure counts as its first
+   * try. Rejects if the message cannot be stored; the `cause` is then the failure of `work`.
    */
   async tryOrAdd(
     body: string | Uint8Array,
@@ -177,7 +180,10 @@ export class MessageStore implements AsyncDisposable {
     }
   }
 
-  /** Lists the messages in these `states`, the oldest first; in all states when omitted. */
+  /**
+   * Lists the messages that are in one of these `states`, the oldest first. By default, lists the messages in all
+   * states.
+   */
   async *list(
     { states = messageStates, ...selection }: MessageSelection & { readonly states?: readonly MessageState[] } = {},
   ): AsyncGenerator<MessageInfo, void, void> {
@@ -198,7 +204,7 @@ export class MessageStore implements AsyncDisposable {
     return { ...infoOf(message), body: message.body ?? null };
   }
 
-  /** Returns the number and size of the messages in each state. */
+  /** Returns how many messages are in each state, and their size. */
   async totals(): Promise<Record<MessageState, StateTotals>> {
     return await (await this.#opened()).call("totals");
   }
@@ -214,8 +220,8 @@ export class MessageStore implements AsyncDisposable {
   }
 
   /**
-   * Makes a dead letter a waiting message again, with all its tries. Rejects with NOT_FOUND, or with FALSE if it is not
-   * dead.
+   * Makes a dead letter a waiting message again, which can be tried as often as a new one. Rejects with NOT_FOUND, or
+   * with FALSE if the message is not dead.
    */
   redrive(id: string): Promise<void> {
     return this.#change(id, "redrive");
@@ -226,7 +232,10 @@ export class MessageStore implements AsyncDisposable {
     return this.#change(id, "purge");
   }
 
-  /** Redrives all dead letters that match, each only once, even if it dies again meanwhile. Returns their number. */
+  /**
+   * Redrives all dead letters that match. Each is redriven only once, even if it dies again before the call ends.
+   * Returns their number.
+   */
   async redriveAll(selection: MessageSelection = {}): Promise<number> {
     const store = await this.#opened();
     const number = await store.call("startRedrive");
@@ -237,7 +246,7 @@ export class MessageStore implements AsyncDisposable {
     }
   }
 
-  /** Drops all dead letters that match. Returns the number of messages. */
+  /** Drops all dead letters that match. Returns their number. */
   async purgeAll(selection: MessageSelection = {}): Promise<number> {
     const store = await this.#opened();
     for (let done = 0;;) {
@@ -248,7 +257,7 @@ export class MessageStore implements AsyncDisposable {
   }
 
   /**
-   * Stops all processors of the store from starting tries, or lets them start tries again. The store keeps this
+   * If true, all processors of the store stop starting tries; if false, they start tries again. The store keeps this
    * setting.
    */
   async setPaused(isPaused: boolean): Promise<void> {

@@ -12,23 +12,23 @@ import { BatonError, errorMessage } from "../base/errors.ts";
 import type { RetryPolicy } from "../retry/queue/retry_policy.ts";
 
 export interface MessageStoreOptions {
-  /** Name of the store; "default" when omitted. */
+  /** The name of the store; by default "default". */
   readonly name?: string;
   /**
-   * Folder of the store, on a disk of this machine. When omitted: ~/.local/state/baton/retry/NAME; the user database
+   * The folder of the store, on a disk of this machine. By default ~/.local/state/baton/retry/NAME; the user database
    * names the home folder.
    */
   readonly folder?: string;
   /**
-   * When messages are tried again, and when they are given up. Omitted fields have the defaults of `baton
+   * When messages are tried again, and when they are given up. Fields that are not given have the defaults of `baton
    * retry-processor run`.
    */
   readonly policy?: Partial<RetryPolicy>;
-  /** A message is dead after its process died this often during a try; 3 when omitted. */
+  /** How many times the process may die during a try of a message before the message is dead; by default 3. */
   readonly maxCrashes?: number;
-  /** Maximum number of waiting, in-flight and dead messages; 1,000,000 when omitted. */
+  /** The most waiting, in-flight and dead messages together; by default 1,000,000. */
   readonly maxMessages?: number;
-  /** Maximum size of the bodies of all waiting, in-flight and dead messages, in bytes; 4 GiB when omitted. */
+  /** The most bytes that the bodies of all waiting, in-flight and dead messages may have together; by default 4 GiB. */
   readonly maxBytes?: number;
 }
 
@@ -36,38 +36,38 @@ export interface ProcessOptions {
   /** When the signal aborts, the processor starts no further tries, lets tries in flight end, and resolves. */
   readonly signal?: AbortSignal;
   /**
-   * "stopped" (the default) runs until the signal aborts, "empty" until no message waits, "once" until each message
-   * that is due now was tried once.
+   * When the processor ends: "stopped" (the default) when the signal aborts, "empty" when no message waits, "once" when
+   * each message that is due now was tried once.
    */
   readonly until?: "stopped" | "empty" | "once";
-  /** Maximum number of tries at the same time; 1 when omitted. */
+  /** How many tries may run at the same time; by default 1. */
   readonly concurrency?: number;
   /**
-   * "none" (the default) tries each message when it is due. "key" tries messages with the same key one after the other,
-   * and "fifo" all messages.
+   * The order of tries: "none" (the default) tries each message when it is due; "key" tries messages with the same key
+   * one after the other; "fifo" tries all messages one after the other.
    */
   readonly order?: "none" | "key" | "fifo";
-  /** Maximum number of tries per time, such as "10/s" or "100/m"; no limit when omitted. */
+  /** How many tries may start per time, such as "10/s" or "100/m"; by default there is no limit. */
   readonly rate?: string;
   /**
-   * Time limit of a try, in milliseconds; 60,000 when omitted. A try that takes longer is asked to stop, and has
+   * The time limit of a try, in milliseconds; by default 60,000. A try that takes longer is asked to stop, and has
    * failed.
    */
   readonly attemptTimeoutMs?: number;
   /**
-   * How long after the death of a process another process retries its messages in flight, in milliseconds: 2,000 or
-   * more; 10,000 when omitted.
+   * How long after the death of a process another process retries its messages in flight, in milliseconds: at least
+   * 2,000; by default 10,000.
    */
   readonly leaseMs?: number;
-  /** How long tries may continue after the signal, in milliseconds; 10,000 when omitted. */
+  /** How long tries may continue after the signal, in milliseconds; by default 10,000. */
   readonly drainMs?: number;
   /**
-   * Number of failures in a row that stops tries for `breakerResetMs` (30,000 when omitted). When omitted, failures
-   * never stop tries.
+   * How many failures in a row stop all tries for the time `breakerResetMs` (by default 30,000). If this number is not
+   * given, failures never stop tries.
    */
   readonly breakerFailures?: number;
   readonly breakerResetMs?: number;
-  /** How long the store keeps messages that are done, without their bodies, in milliseconds; 7 days when omitted. */
+  /** How long the store keeps messages that are done, without their bodies, in milliseconds; by default 7 days. */
   readonly keepDoneMs?: number;
   /** Receives a report for each event that the log of `baton retry-processor run` would contain. */
   readonly onReport?: (report: ProcessorReport) => void;
@@ -75,12 +75,12 @@ export interface ProcessOptions {
 
 export interface ProcessorReport {
   readonly level: "error" | "warning" | "info" | "detail";
-  /** A word for programs: `try_failed`, `breaker` … */
+  /** The kind of event, as a word for programs: `try_failed`, `breaker` … */
   readonly event: string;
   readonly sentence: string;
 }
 
-/** Sources without a command line, variables and files, because programs give options instead. */
+/** The sources of settings for a program, which has no command line, variables or files, because it gives options. */
 export const noSources: ConfigSources = { flags: new Map(), env: {}, files: [] };
 
 const storeSettings = {

@@ -1,6 +1,6 @@
 /**
- * Pools: works on the free items of a list, several at a time, each under the lock of the item. Other processes with
- * the same list, and `baton pool`, share the items.
+ * Provides pools: a process works on the free items of a list, several at a time, each under the lock of the item.
+ * Other processes with the same list, and `baton pool`, share the items.
  */
 import { BatonError, errorMessage } from "../base/errors.ts";
 import type { Lease } from "../base/process/lease.ts";
@@ -31,64 +31,64 @@ import type { Held } from "./held_lease.ts";
 import { findNamedSession, ownInfo, requestForms, type ServerOptions } from "./session.ts";
 
 export interface PoolOptions extends ServerOptions {
-  /** Number of items that this run works on at a time; 1 when omitted. */
+  /** How many items this run works on at a time; by default 1. */
   readonly jobs?: number | undefined;
   /**
-   * Number of items that run at a time in all processes together; no limit when omitted. All processes must give the
+   * How many items run at a time in all processes together; by default there is no limit. All processes must give the
    * same number.
    */
   readonly total?: number | undefined;
   /**
-   * If true, takes another item when one has ended, and requests the list again while there are items. If false, takes
-   * at most `jobs` items, once. When omitted: true for a list of items, false for a function.
+   * If true, the run takes another item when one has ended, and requests the list again while there are items. If
+   * false, the run takes at most `jobs` items, once. The default is true for a list of items, and false for a function.
    */
   readonly loop?: boolean | undefined;
   /**
-   * Number of retries after the work of an item has failed; 0 when omitted. Retries begin immediately, under the same
+   * How many times the work of an item is retried if it fails; by default 0. Retries begin immediately, under the same
    * lock.
    */
   readonly retries?: number | undefined;
   /**
-   * How long the result of an item is kept, in milliseconds; not kept when omitted. An item that is done is not run
+   * How long the result of an item is kept, in milliseconds; by default it is not kept. An item that is done is not run
    * again in this time.
    */
   readonly doneTtlMs?: number | undefined;
   /**
-   * How long to wait while another run chooses items, and with `loop` for a permit of `total`: milliseconds, "none", or
-   * "forever". When omitted: at most 5 minutes while another run chooses items.
+   * How long to wait while another run chooses items: milliseconds, "none", or "forever"; by default 5 minutes. If
+   * `loop` is true, this is also how long to wait for a permit of `total`; by default forever.
    */
   readonly wait?: "none" | "forever" | number | undefined;
   /** When the signal aborts, the run starts no new items, and finishes the items that run. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Path templates, which must be the same in all processes; see pool.component_path and pool.item_path in the
+   * Templates of paths, which must be the same in all processes; see pool.component_path and pool.item_path in the
    * configuration.
    */
   readonly templates?: PoolPathTemplates | undefined;
-  /** Purpose in a few words, which `baton who` shows. */
+  /** The purpose in a few words, which `baton who` shows. */
   readonly reason?: string | undefined;
   /** Called each time that the work of an item has failed. */
   readonly onFailed?: ((item: string, thrown: unknown) => void) | undefined;
-  /** Called for a problem that does not stop the run: a result that could not be stored. */
+  /** Called for a problem that does not stop the run, which is a result that could not be stored. */
   readonly onProblem?: ((thrown: unknown) => void) | undefined;
 }
 
-/** The lock under which items are chosen, or the lock of an item. */
+/** A lock as the work sees it: the lock under which items are chosen, or the lock of an item. */
 export type PoolLock = Pick<Held, "name" | "token" | "signal" | "isHeld">;
 
 export interface PoolItem extends PoolLock {
-  /** Number of the try, from 1. */
+  /** The number of the try, from 1. */
   readonly attempt: number;
 }
 
 /**
- * Items in their order, or a function that lists the items while other runs wait. With `loop` the function is called
- * repeatedly.
+ * The items in their order, or a function that lists the items while other runs wait. If `loop` is true, the function
+ * is called repeatedly.
  */
 export type PoolItems = readonly string[] | ((chooser: PoolLock) => readonly string[] | Promise<readonly string[]>);
 
 /**
- * Works on an item, which is done if the work resolves, and has failed if the work rejects. The work must stop when
+ * Works on an item. The item is done if the work resolves, and has failed if the work rejects. The work must stop when
  * `held.signal` aborts.
  */
 export type PoolWork = (item: string, held: PoolItem) => Promise<unknown> | unknown;
@@ -134,7 +134,7 @@ export async function runPool(
   const { jobs = 1, total, loop = typeof items !== "function", retries = 0, doneTtlMs } = options;
   const { templates, wait, onFailed, onProblem = () => {} } = options;
   const pathAt = (root?: string) => poolPath(component, { root, ...(templates === undefined ? {} : { templates }) });
-  pathAt(); // throws for invalid templates
+  pathAt(); // throws if the templates are invalid
   return await session.call(`run pool "${component}"`, options, async ({ zk, root, clock, waiting }) => {
     const path = pathAt(root);
     return await runPoolAt(zk, component, {

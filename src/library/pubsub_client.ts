@@ -13,9 +13,9 @@ export class PubsubClient implements AsyncDisposable {
   #closing: Promise<void> | null = null;
 
   /**
-   * Opens nothing before the first call. `id` is 1 to 1,024 bytes of text. One process uses an ID at a time; the next
-   * process continues at the same positions. Throws USAGE for an invalid ID, option or address, or CONFIG for unusable
-   * keys.
+   * Names the client. Opens nothing before the first call. `id` is 1 to 1,024 bytes of text. Only one process uses an
+   * ID at a time; the next process continues at the same positions. Throws USAGE for an invalid ID, option or address,
+   * or CONFIG for unusable keys.
    */
   constructor(id: string, options: PubsubClientOptions = {}) {
     checkPubsubName("client ID", id);

@@ -1,6 +1,6 @@
 /**
- * Owns the connection of a program's publish/subscribe client, and one state and one session for each topic. Opens them
- * when they are first used. The time limit of a call includes the opening.
+ * Owns the connection of a program's publish/subscribe client, and one state and one session for each topic. Opens each
+ * of them when a call first needs it. The time limit of a call includes the opening.
  */
 import { BatonError } from "../base/errors.ts";
 import type { ClientState } from "../pubsub/client/client_state.ts";
@@ -29,30 +29,30 @@ import {
 import { checkSqlite } from "./check_runtime.ts";
 import { findSession, type LibrarySession, serverForms, type ServerOptions } from "./session.ts";
 
-/** The client finds the service at `proxies`, or at the proxies that the coordination service announces. */
+/** How the client finds the service: at `proxies`, or at the proxies that the coordination service announces. */
 export interface PubsubClientOptions extends ServerOptions {
-  /** Addresses of proxies (`host:port`, `tcp://host:port`, `ipc:///path`), in the order in which they are tried. */
+  /** The addresses of proxies (`host:port`, `tcp://host:port`, `ipc:///path`), in the order in which they are tried. */
   readonly proxies?: readonly string[];
   /**
-   * Folder for the states of the client ID. A state contains the session number, the position, and the puts with an
-   * unknown outcome of one topic. Only one process can use an ID in a topic at a time. When omitted:
-   * ~/.local/state/baton/pubsub, as for `baton pubsub client`.
+   * The folder for the states of the client ID; by default ~/.local/state/baton/pubsub, as for `baton pubsub client`. A
+   * state contains the session number, the position, and the puts with an unknown outcome of one topic. Only one
+   * process can use an ID in a topic at a time.
    */
   readonly stateDir?: string;
   /**
-   * Time limit of a whole call in milliseconds; 30,000 when omitted. It includes opening the state, finding a proxy,
+   * The time limit of a whole call in milliseconds; by default 30,000. It includes opening the state, finding a proxy,
    * connecting, and the response.
    */
   readonly wait?: number;
   /**
-   * File with the key pair of this client, from `baton pubsub keygen`; needs `serviceKeyFile`. When omitted, nothing is
-   * encrypted.
+   * The file with the key pair of this client, from `baton pubsub keygen`; needs `serviceKeyFile`. By default, nothing
+   * is encrypted.
    */
   readonly keyFile?: string;
-  /** File with the public key of the proxies. */
+  /** The file with the public key of the proxies. */
   readonly serviceKeyFile?: string;
   /**
-   * Receives a sentence when a request makes no progress for 3 s, an iterator waits for servers, or a topic has no
+   * Receives a sentence if a request makes no progress for 3 s, if an iterator waits for servers, or if a topic has no
    * subscriber.
    */
   readonly onProblem?: (sentence: string) => void;
@@ -69,14 +69,14 @@ const clientForms: OptionForms<PubsubClientOptions> = {
 };
 
 export interface PubsubCallOptions {
-  /** Time limit of this call in milliseconds; the client's `wait` when omitted. */
+  /** The time limit of this call in milliseconds; by default the client's `wait`. */
   readonly wait?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 export const pubsubCallForms: OptionForms<PubsubCallOptions> = { wait: waitForm(), signal: signalForm };
 
-/** Default time limit of a call, in milliseconds. */
+/** The default time limit of a call, in milliseconds. */
 const waitMsDefault = 30_000;
 /** How long to wait for the response of a proxy before the next proxy is tried, in milliseconds. */
 const attemptMs = 5000;
@@ -91,7 +91,10 @@ export class PubsubConnection {
   readonly #sessions = new Map<string, PubsubClientSession>();
   readonly #states = new Map<string, Promise<ClientState>>();
 
-  /** Throws USAGE for an invalid option or address, and CONFIG for unusable key files. */
+  /**
+   * Checks the options; opens nothing. Throws USAGE for an invalid option or address, and CONFIG for unusable key
+   * files.
+   */
   constructor(id: string, options: PubsubClientOptions) {
     checkOptions("PubsubClient", options, clientForms);
     const { proxies, wait = waitMsDefault } = options;
@@ -126,7 +129,10 @@ export class PubsubConnection {
     return { endMs: this.clock.now() + wait, signal: anyAbortSignal(this.closed, signal) };
   }
 
-  /** Runs one call for a topic. If another process has taken over the client ID, the next call uses a new session. */
+  /**
+   * Runs one call for a topic. If another process has taken over the client ID, this call fails and the next call uses
+   * a new session.
+   */
   async call<T>(
     topic: string,
     options: PubsubCallOptions,
@@ -180,7 +186,7 @@ export class PubsubConnection {
     return await rejectOnAbort(opening, limit.signal);
   }
 
-  /** Ends all requests. The state keeps the messages that were put and not confirmed. */
+  /** Ends all requests. The state keeps the messages that were put and not yet confirmed. */
   async close(): Promise<void> {
     this.#closed.abort(new DOMException(`The publish/subscribe client "${this.id}" was closed`, "AbortError"));
     const states = await Promise.all([...this.#states.values()].map((state) => state.catch(() => null)));
@@ -188,7 +194,7 @@ export class PubsubConnection {
     for (const state of states) state?.[Symbol.dispose]();
   }
 
-  /** Opens the state. After a failure the next call tries again. */
+  /** Opens the state of a topic. If this fails, the next call tries again. */
   #openState(topic: string): Promise<ClientState> {
     const { clock, waitMs, closed: signal } = this;
     const open = async () => {
@@ -217,7 +223,10 @@ function isTexts(value: unknown): value is readonly string[] {
   return textsForm.fits(value);
 }
 
-/** Returns undefined without keys, so that nothing is encrypted. Throws USAGE or CONFIG. */
+/**
+ * Reads the keys for an encrypted connection. Returns undefined if no keys are given, so that nothing is encrypted.
+ * Throws USAGE or CONFIG.
+ */
 function securityOf({ keyFile, serviceKeyFile }: PubsubClientOptions): ZeroMqSocketOptions | undefined {
   if (keyFile === undefined && serviceKeyFile === undefined) return undefined;
   if (keyFile === undefined || serviceKeyFile === undefined) {

@@ -1,6 +1,6 @@
 /**
- * The session of the library's functions. It is opened when a call needs it, and closed when nothing is held and no
- * call waits, so that an unused session keeps no process running.
+ * Manages the sessions of the library's functions. A session is opened when a call needs it. It is closed when nothing
+ * is held and no call waits, so that an unused session keeps no process running.
  */
 import { hostname } from "node:os";
 import { basename } from "node:path";
@@ -32,7 +32,7 @@ export interface Session extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** The servers of a call: a session, or the addresses of the servers. See `SessionOptions` for the defaults. */
+/** The servers of a call, given as a session or as addresses. `SessionOptions` describes the defaults. */
 export interface ServerOptions {
   readonly session?: Session | undefined;
   readonly servers?: string | undefined;
@@ -40,9 +40,9 @@ export interface ServerOptions {
 }
 
 export interface CallOptions {
-  /** Time limit of the whole call, in milliseconds. */
+  /** The time limit of the whole call, in milliseconds. */
   readonly wait?: "none" | "forever" | number | undefined;
-  /** Ends the call with the signal's reason. */
+  /** Ends the call, which rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -55,25 +55,25 @@ export const serverForms: OptionForms<ServerOptions> = {
   root: textForm,
 };
 
-/** Options of calls that read or change something without waiting for another process. */
+/** The options of calls that read or change something without waiting for another process. */
 export interface RequestOptions extends ServerOptions {
   /**
-   * Time limit of the call in milliseconds, including the time to connect. When omitted, the call waits 10 s for a
+   * The time limit of the call in milliseconds, including the time to connect. By default, the call waits 10 s for a
    * server.
    */
   readonly wait?: number | undefined;
-  /** Ends the call with the signal's reason. */
+  /** Ends the call, which rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of calls that wait for other processes. */
+/** The options of calls that wait for other processes. */
 export interface WaitOptions extends ServerOptions {
   /**
-   * Time limit of the call in milliseconds, including the time to connect, or "forever". When omitted, the call waits
+   * The time limit of the call, including the time to connect: milliseconds, or "forever". By default, the call waits
    * 10 s for a server.
    */
   readonly wait?: "forever" | number | undefined;
-  /** Ends the wait with the signal's reason. */
+  /** Ends the wait, which rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -88,10 +88,13 @@ export function openSession(options: SessionOptions = {}): Session {
   return new LibrarySession(options);
 }
 
-/** The sessions of calls without the option `session`, by their servers and root. */
+/** The sessions that calls share if they do not have the option `session`, by servers and root. */
 const shared = new Map<string, LibrarySession>();
 
-/** Returns the session of a call for one object. Throws USAGE for a mistake in its name or options. */
+/**
+ * Returns the session for a call that names an object, such as a lock. Throws USAGE for a mistake in the name or in the
+ * options.
+ */
 export function findNamedSession<O extends ServerOptions>(
   call: string,
   { kind, name }: { readonly kind: string; readonly name: string },
@@ -104,7 +107,7 @@ export function findNamedSession<O extends ServerOptions>(
   return findSession(call, options);
 }
 
-/** Returns the session of a call. Throws USAGE for a session together with servers. */
+/** Returns the session of a call. Throws USAGE if the options name both a session and servers. */
 export function findSession(call: string, { session, servers, root }: ServerOptions): LibrarySession {
   if (session instanceof LibrarySession) {
     if (servers === undefined && root === undefined) return session;
@@ -116,12 +119,12 @@ export function findSession(call: string, { session, servers, root }: ServerOpti
   return known;
 }
 
-/** The open session, as the work of a call receives it. */
+/** Gives the work of a call the open session. */
 export interface CallServers {
   readonly zk: ZooKeeper;
   readonly root: string;
   readonly clock: Clock;
-  /** Options for a wait, including the signal that ends the wait. */
+  /** The options for a wait, including the signal that ends the wait. */
   readonly waiting: { readonly wait?: "none"; readonly signal: AbortSignal; readonly sinceMs: number };
   /**
    * Returns the program's callback as an option of the wait. If the callback throws, the wait fails with the same
@@ -139,7 +142,7 @@ export class LibrarySession implements Session {
   readonly #closed = new AbortController();
   readonly #calls = new RunningCalls();
   readonly #held = new Set<HeldLease>();
-  /** Number of running calls and held leases together. */
+  /** How many calls run and leases are held, together. */
   #users = 0;
   #cancelIdle: () => void = () => {};
   #connection: SessionConnection | null = null;
@@ -185,7 +188,7 @@ export class LibrarySession implements Session {
     });
   }
 
-  /** Keeps the session open until the work has ended. `close` waits for the work. */
+  /** Keeps the session open until the work has ended. `close` waits for the work, too. */
   async use<T>(work: () => Promise<T>): Promise<T> {
     throwIfAborted(this.#closed.signal);
     this.#enter();
@@ -272,7 +275,7 @@ export class LibrarySession implements Session {
 class SessionConnection {
   readonly servers: Promise<{ readonly root: string; readonly connectTimeoutMs: number | undefined }>;
   readonly opened: Promise<ZooKeeper>;
-  /** True if the connection will never be open. */
+  /** True if the connection has failed and will never be open. */
   hasFailed = false;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
@@ -294,7 +297,7 @@ class SessionConnection {
     for (const failing of [this.servers, this.opened]) failing.catch(() => this.hasFailed = true);
   }
 
-  /** Returns why the connection is not open, for a message; empty if the reason is unknown. */
+  /** Returns why the connection is not open, as a part of a message; empty if the reason is unknown. */
   describe(): string {
     const why = this.#report.describe(this.#clock.now());
     return `${why === "" ? "" : `: ${why}`}${this.#hint}`;
@@ -315,8 +318,8 @@ class SessionConnection {
 }
 
 /**
- * Returns the error SESSION_EXPIRED if the servers have ended the session, else null. `what` names the failed call:
- * `acquire lock "a"`.
+ * Returns the error SESSION_EXPIRED if the servers have ended the session; otherwise null. `what` names the failed
+ * call, such as `acquire lock "a"`.
  */
 function sessionExpiredError(what: string, { session }: ZooKeeper, cause: unknown): BatonError | null {
   if (!isSessionEndError(session.ended.reason)) return null;
@@ -349,7 +352,8 @@ interface CallLimit extends Deadline {
 }
 
 /**
- * Returns one time limit for a whole call: connecting and waiting. If `wait` is no time, the call itself has no limit.
+ * Returns one time limit for a whole call, which includes connecting and waiting. If `wait` is not a time, the call
+ * itself has no limit.
  */
 function callLimit(clock: Clock, wait: CallOptions["wait"], signal: AbortSignal): CallLimit {
   const sinceMs = clock.now();

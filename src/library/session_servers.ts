@@ -1,6 +1,6 @@
 /**
- * Finds the servers of a session as the commands do: options, then variables, then configuration files. If none names
- * servers, starts and uses this user's keeper.
+ * Finds the servers of a session in the same order as the commands: options, then variables, then configuration files.
+ * If none of them names servers, starts and uses this user's keeper.
  */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -24,21 +24,21 @@ import {
 } from "./check_arguments.ts";
 
 /**
- * Options for reaching the servers. Omitted options come from the variables `BATON_…` and the configuration files, as
- * for the commands.
+ * The options for reaching the servers. Options that are not given come from the variables `BATON_…` and the
+ * configuration files, as for the commands.
  */
 export interface SessionOptions {
-  /** `zk1:2181,zk2:2181/app`, `unix:/path/of/keeper.sock`, or `embedded` for this user's keeper. */
+  /** The servers: `zk1:2181,zk2:2181/app`, `unix:/path/of/keeper.sock`, or `embedded` for this user's keeper. */
   readonly servers?: string | undefined;
-  /** Node below which baton keeps all of its nodes. */
+  /** The node below which baton keeps all of its nodes. */
   readonly root?: string | undefined;
-  /** Time after which the servers give locks of a silent process to others, in milliseconds. */
+  /** How long a process may be silent before the servers give its locks to others, in milliseconds. */
   readonly sessionTimeoutMs?: number | undefined;
   /** True to use TLS, or the names of PEM files for TLS. */
   readonly tls?: boolean | SessionTlsOptions | undefined;
-  /** Credentials of this client, one per line: `digest:USER:PASSWORD`. */
+  /** The credentials of this client, one per line: `digest:USER:PASSWORD`. */
   readonly credentials?: string | undefined;
-  /** Access list of nodes that this client creates: `["creator"]`, or entries `scheme:id:perms`. */
+  /** The access list of nodes that this client creates: `["creator"]`, or entries `scheme:id:perms`. */
   readonly acl?: readonly string[] | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface SessionTlsOptions {
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
   readonly passphrase?: string | undefined;
-  /** Name that the server's certificate must contain. */
+  /** The name that the server's certificate must contain. */
   readonly serverName?: string | undefined;
 }
 
@@ -71,7 +71,7 @@ const tlsForms: OptionForms<SessionTlsOptions> = {
   serverName: textForm,
 };
 
-/** The name of each option's setting in `connectionSettings`. */
+/** The setting in `connectionSettings` that each option stands for. */
 const optionSettings = {
   servers: "servers",
   root: "root",
@@ -111,7 +111,7 @@ export async function readSessionServers(options: SessionOptions, signal: AbortS
   }
 }
 
-/** Throws USAGE for an option that is invalid in itself, before a session is opened. */
+/** Checks the options before a session is opened. Throws USAGE for an option that is invalid in itself. */
 export function checkSessionOptions(call: string, options: SessionOptions): void {
   checkOptions(call, options, sessionForms);
   if (typeof options.tls === "object") checkOptions(`${call}: tls`, options.tls, tlsForms);
@@ -123,7 +123,7 @@ function givenOptions({ tls, ...options }: SessionOptions): [OptionName, unknown
   return Object.entries(given).filter(([, value]) => value !== undefined) as [OptionName, unknown][];
 }
 
-/** Returns the value as text for a command line. */
+/** Returns the value of an option as text, as it would be written on a command line. */
 function written(name: OptionName, value: unknown): string {
   const { type } = connectionSettings[optionSettings[name]] as Setting<unknown>;
   try {
@@ -135,7 +135,7 @@ function written(name: OptionName, value: unknown): string {
   }
 }
 
-/** Returns the error with the name of the option in its message, in place of the flag of the commands. */
+/** Returns an error whose message names the option of the library instead of the flag of the commands. */
 function namedByOption(thrown: unknown): unknown {
   if (!(thrown instanceof BatonError) || thrown.code !== "USAGE") return thrown;
   const flagOf = (name: OptionName) => {
@@ -156,7 +156,10 @@ export async function loadAllSettings(): Promise<SettingTable> {
   return { ...coordinationTables.all, ...coordinationTables.fileOnly, ...pubsubSettings, ...retrySettings };
 }
 
-/** Warns of misspelled variables. Without servers, a lock excludes only processes of this user on this machine. */
+/**
+ * Warns of misspelled variables. If a variable for the servers is misspelled, a lock excludes only processes of this
+ * user on this machine.
+ */
 async function warnOfVariables(): Promise<void> {
   if (!Object.keys(process.env).some((name) => name.startsWith("BATON_"))) return;
   const { describeUnknownVariables } = await import("../base/config/unknown_variables.ts");

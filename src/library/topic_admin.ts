@@ -14,15 +14,15 @@ import { pubsubCallForms, type PubsubCallOptions } from "./pubsub_connection.ts"
 import { type CallServers, findSession, type LibrarySession, serverForms, type ServerOptions } from "./session.ts";
 
 export interface TopicAdminOptions extends ServerOptions {
-  /** File with the service's key pair, if the service has one. */
+  /** The file with the service's key pair, if the service has one. */
   readonly keyFile?: string;
-  /** Time limit of a call in milliseconds; 30,000 when omitted. */
+  /** The time limit of a call in milliseconds; by default 30,000. */
   readonly wait?: number;
 }
 
 export interface TopicEntry {
   readonly topic: string;
-  /** ID of the server that owns the topic. */
+  /** The ID of the server that owns the topic. */
   readonly server: string;
   /** False if the topic is not available, because its server is offline. */
   readonly isAvailable: boolean;
@@ -36,19 +36,22 @@ export interface TopicDeletion extends PubsubCallOptions {
 const adminForms: OptionForms<TopicAdminOptions> = { ...serverForms, keyFile: textForm, wait: waitForm() };
 const deletionForms: OptionForms<TopicDeletion> = { ...pubsubCallForms, acceptLoss: toggleForm };
 
-/** Default time limit of a call, in milliseconds. */
+/** The default time limit of a call, in milliseconds. */
 const waitMsDefault = 30_000;
 
 /**
- * Operates topics. All calls reject with UNREACHABLE if no server responded within `wait`, or with REFUSED for a wrong
- * key or because of an ACL.
+ * Operates topics. Each call rejects with UNREACHABLE if no server responded within `wait`, or with REFUSED if the key
+ * is wrong or an ACL forbids the call.
  */
 export class TopicAdmin {
   readonly #waitMs: number;
   readonly #session: LibrarySession;
   readonly #socket: ZeroMqSocketOptions | undefined;
 
-  /** Opens nothing before the first call. Throws USAGE for an invalid option, or CONFIG for an unusable key file. */
+  /**
+   * Checks the options. Opens nothing before the first call. Throws USAGE for an invalid option, or CONFIG for an
+   * unusable key file.
+   */
   constructor(options: TopicAdminOptions = {}) {
     checkOptions("TopicAdmin", options, adminForms);
     const { keyFile, wait = waitMsDefault } = options;
@@ -86,8 +89,8 @@ export class TopicAdmin {
   }
 
   /**
-   * Gives up damaged data of a topic, so that the other data is served again. Returns sentences about the lost data.
-   * Rejects as `delete` does.
+   * Gives up the damaged data of a topic, so that the other data is served again. Returns sentences that describe the
+   * lost data. Rejects as `delete` does.
    */
   async repair(topic: string, options: PubsubCallOptions = {}): Promise<string[]> {
     checkOptions("repair", options, pubsubCallForms);

@@ -18,14 +18,14 @@ import { pubsubCallForms, type PubsubCallOptions, type PubsubConnection } from "
 
 export interface PutMessageOptions extends PubsubCallOptions {
   /**
-   * The program's own ID of this message, 1 to 1,024 bytes, with which the program can repeat a put after it was
-   * killed. A put stores nothing and succeeds if this client has used the ID for one of the topic's last 10,000
-   * messages with an ID.
+   * The program's own ID of this message, 1 to 1,024 bytes. A program that was killed can use it to repeat a put. If
+   * this client has used the ID for one of the topic's last 10,000 messages with an ID, the put stores nothing and
+   * succeeds.
    */
   readonly messageId?: string;
 }
 
-/** Number of puts that `putAll` adds before it waits for the puts before them; enough for full requests. */
+/** How many puts `putAll` adds before it waits for the puts before them. This number is enough for full requests. */
 const putsInBatch = 512;
 
 const putForms: OptionForms<PutMessageOptions> = { ...pubsubCallForms, messageId: textForm };
@@ -39,7 +39,9 @@ export class TopicPublisher {
   readonly topic: string;
   readonly #connection: PubsubConnection;
   #run: PutRun | null = null;
-  /** Settles when earlier runs and `resume` have ended, because only one of them can use the session at a time. */
+  /**
+   * Settles when earlier runs and calls of `resume` have ended, because only one of them can use the session at a time.
+   */
   #earlier: Promise<unknown> = Promise.resolve();
   #isClosed = false;
   #loss: MessageLossCertainty | null = null;
@@ -148,7 +150,7 @@ export class TopicPublisher {
   }
 
   /**
-   * Tells whether a fail-over of the topic's database has lost earlier messages that were answered OK: `certain`,
+   * Says if a fail-over of the topic's database has lost earlier messages that the server had confirmed: `certain`,
    * `possible`, or null if no loss is known. Servers report a loss with the puts of this object. `onProblem` of the
    * client receives a sentence, too.
    */
@@ -199,13 +201,16 @@ interface PendingPut extends NewPut {
   readonly failed: (error: unknown) => void;
 }
 
-/** Puts of one session. The run ends with the first failure, and then all puts that are not stored fail. */
+/**
+ * Puts several messages in one session. The run ends with the first failure, and then all puts that are not stored
+ * fail.
+ */
 class PutRun {
   readonly #connection: PubsubConnection;
   readonly #topic: string;
   readonly #onStored: (publisher: Publisher) => void;
   #waiting: PendingPut[] = [];
-  /** Puts that were given to the publisher and are not yet confirmed, by counter. */
+  /** The puts that the program has requested and that are not yet confirmed, by counter. */
   readonly #given = new Map<number, PendingPut>();
   #nextCounter = 1;
   #work = new OneTimeEvent();
@@ -267,7 +272,7 @@ class PutRun {
       this.#hasFailed = true;
       this.#failAll(error, session);
     }
-    // The session is replaced, because its counters are used.
+    // The session is replaced, because its counters are used and cannot be used again.
     if (session !== null) this.#connection.replaceSession(topic, session);
   }
 
@@ -282,7 +287,7 @@ class PutRun {
     }
   }
 
-  /** Takes the puts up to the next one with a message ID, which is sent alone. */
+  /** Takes the puts that are sent together. A put with a message ID ends the group, because it is sent alone. */
   #takeChunk(): Uint8Array[] {
     const index = this.#waiting.findIndex(({ messageId }) => messageId !== null);
     const taken = this.#waiting.splice(0, index < 0 ? this.#waiting.length : Math.max(1, index));
@@ -290,7 +295,10 @@ class PutRun {
     return taken.map(({ body }) => body);
   }
 
-  /** Returns the earliest time limit of these messages, because a request has only one outcome. */
+  /**
+   * Returns the earliest time limit of these messages, because one request contains all of them and has only one
+   * outcome.
+   */
   #endMsOf(first: number, count: number): number {
     let endMs = Infinity;
     for (let counter = first; counter < first + count; counter++) {
@@ -341,8 +349,8 @@ class PutRun {
 }
 
 /**
- * Returns a function that tells whether the put with this counter has an unknown outcome. If the state cannot be read,
- * all have.
+ * Returns a function that returns true if the put with this counter has an unknown outcome. If the state cannot be
+ * read, all puts have an unknown outcome.
  */
 function unknownCounters({ state, token }: PubsubClientSession, topic: string): (counter: number) => boolean {
   try {

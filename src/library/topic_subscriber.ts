@@ -7,9 +7,9 @@ import { sleep } from "../base/support/deadline.ts";
 import { checkOptions, countForm, type OptionForms, waitForm } from "./check_arguments.ts";
 import { pubsubCallForms, type PubsubCallOptions, type PubsubConnection } from "./pubsub_connection.ts";
 
-/** A message of a topic, which is delivered again until it is acknowledged. */
+/** A message of a topic. It is delivered again until it is acknowledged. */
 export interface DeliveredMessage {
-  /** Number of the message in the topic; later messages have higher numbers. */
+  /** The number of the message in the topic; later messages have higher numbers. */
   readonly id: number;
   readonly body: Uint8Array;
   /**
@@ -18,42 +18,39 @@ export interface DeliveredMessage {
    */
   readonly redelivered: boolean;
   /**
-   * Number of messages before this one that were removed before this subscriber got them: by retention, a repair or a
+   * How many messages before this one were removed before this subscriber got them, by retention, a repair or a
    * fail-over.
    */
   readonly missed: number;
   /**
-   * Tells whether a fail-over of the topic's database has lost messages before this one that were answered OK:
-   * `certain`, `possible`, or null if no loss is known. The loss is reported again until this message, or a later one,
-   * is acknowledged.
+   * Says if a fail-over of the topic's database has lost confirmed messages before this one: `certain`, `possible`, or
+   * null if no loss is known. The loss is reported again until this message, or a later one, is acknowledged.
    */
   readonly loss: "certain" | "possible" | null;
-  /** The body as UTF-8. */
+  /** Returns the body, decoded from UTF-8. */
   text(): string;
   /**
-   * Acknowledges this message and all before it. They are then never delivered again, not even after a power failure.
-   * Rejects with IO.
+   * Acknowledges this message and all before it. They are then never delivered again, even if the power fails. Rejects
+   * with IO.
    */
   acknowledge(): Promise<void>;
 }
 
 export interface MessagesOptions {
   /**
-   * How long to wait for a message before the iteration ends, in milliseconds; 0 ends it when no message waits. With a
-   * number, the iteration rejects with UNREACHABLE if no server responds. "forever", the default, also waits for
-   * servers.
+   * How long to wait for a message before the iteration ends, in milliseconds; 0 ends the iteration when no message
+   * waits. With a number, the iteration rejects with UNREACHABLE if no server responds. "forever" (the default) also
+   * waits for servers.
    */
   readonly wait?: "forever" | number | undefined;
-  /** Ends the iteration with the signal's reason. */
+  /** Ends the iteration, which rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface FetchOptions {
-  /** Maximum number of messages; 256 when omitted. */
+  /** The most messages to return; by default 256. */
   readonly max?: number | undefined;
-  /**
-   * How long to wait for a message in milliseconds, in addition to the client's `wait` for a server; 0 when omitted.
-   */
+  /** How long to wait for a message in milliseconds, in addition to the client's `wait` for a server; by default 0. */
   readonly wait?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -61,15 +58,15 @@ export interface FetchOptions {
 export interface TopicPosition {
   /** False if the topic does not exist, or if this client is not subscribed. */
   readonly isSubscribed: boolean;
-  /** ID of the last message that was acknowledged; -1 if there is none. */
+  /** The ID of the last message that was acknowledged; -1 if there is none. */
   readonly position: number;
-  /** Number of messages that wait for this client. */
+  /** How many messages wait for this client. */
   readonly pending: number;
-  /** ID of the oldest stored message; `end` is the ID of the newest message. */
+  /** The ID of the oldest stored message; `end` is the ID of the newest message. */
   readonly first: number;
   readonly end: number;
   readonly subscribers: number;
-  /** Size of the stored messages, in bytes. */
+  /** The size of the stored messages, in bytes. */
   readonly bytes: number;
 }
 
@@ -143,9 +140,9 @@ export class TopicSubscriber {
   }
 
   /**
-   * Returns the next messages after the last acknowledged one, in order; none if none arrives in time. Returns the same
-   * messages again until they are acknowledged. Rejects with NOT_SUBSCRIBED, with IO if the topic's data is damaged, or
-   * as `subscribe` does.
+   * Returns the next messages after the last acknowledged one, in order; an empty list if no message arrives in time.
+   * Returns the same messages again until they are acknowledged. Rejects with NOT_SUBSCRIBED, with IO if the topic's
+   * data is damaged, or as `subscribe` does.
    */
   async fetch(options: FetchOptions = {}): Promise<DeliveredMessage[]> {
     checkOptions("fetch", options, fetchForms);
@@ -156,8 +153,9 @@ export class TopicSubscriber {
   }
 
   /**
-   * Acknowledges all messages up to this ID, which are then never delivered again. With `durable: false` the call does
-   * not wait for the disk: a power failure may undo it, but not the end of the process. Rejects with IO.
+   * Acknowledges all messages up to this ID, which are then never delivered again. If `durable` is false, the call does
+   * not wait for the disk: a power failure may undo the acknowledgement, but the end of the process does not. Rejects
+   * with IO.
    */
   async acknowledge(id: number, { durable = true }: { readonly durable?: boolean } = {}): Promise<void> {
     if (!Number.isSafeInteger(id)) {
@@ -231,7 +229,7 @@ export class TopicSubscriber {
       };
     } catch (thrown) {
       if (!(thrown instanceof BatonError) || thrown.code !== "FENCED") throw thrown;
-      // A failed put of the same client has started a new session.
+      // A put of the same client has failed and has started a new session.
       if (!this.#connection.isCurrent(this.topic, session)) return await this.#fetch({ max, wait, signal });
       this.#connection.replaceSession(this.topic, session);
       throw thrown;

@@ -1,15 +1,15 @@
-/** Checks at the start whether messages or dead letters could be delivered, before the first is tried. */
+/** Checks at the start whether messages or dead letters could be delivered, before the first of them is tried. */
 import { BatonError } from "../base/errors.ts";
 import { systemClock } from "../base/support/clock.ts";
 import { deadlineAfter } from "../base/support/deadline.ts";
 import type { Log } from "../base/support/log.ts";
 
-/** The longest wait in ms for a response at the start, and for the last deliveries of a run. */
+/** The longest wait for a response at the start, in milliseconds. It also limits the last deliveries of a run. */
 export const destinationCheckTimeoutMs = 3000;
 
 /**
- * Rejects with permanent errors. Only warns if the destination cannot be reached, because it may be reachable later.
- * `option` is the flag of the destination; `meanwhile` says what happens until it responds.
+ * Checks a destination. Rejects with permanent errors. If the destination cannot be reached, only warns, because it may
+ * be reachable later. `option` is the flag of the destination; `meanwhile` says what happens until it responds.
  */
 export async function checkDestination(
   check: (signal: AbortSignal) => Promise<void>,

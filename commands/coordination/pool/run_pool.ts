@@ -253,7 +253,7 @@ export function decidePoolEnding(
     readonly codeOfFailure: ExitCode;
     readonly total?: number | undefined;
     readonly loop: boolean;
-    /** Whether a signal stopped the run, so that remaining items are expected. */
+    /** True if a signal stopped the run. Then it is no mistake that items remain. */
     readonly isStopped: boolean;
   },
 ): PoolEnding {

@@ -1,6 +1,6 @@
 /**
- * `baton __complete ARG…`: prints the completions that a shell requests. Prints nothing on a failure, and starts no
- * keeper.
+ * Defines `baton __complete ARG…`, which prints the completions that a shell requests. If something fails, prints
+ * nothing. Starts no keeper.
  */
 import { parseArgs } from "../../../src/base/terminal/parse_args.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
@@ -25,9 +25,9 @@ import { toFlagSpecs } from "../../run_command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 
-/** Time to connect, in milliseconds; short, because the user waits for the completion. */
+/** The time limit for connecting, in milliseconds. It is short, because the user waits for the completion. */
 const connectTimeoutMs = 1000;
-/** Maximum number of names from the server; no terminal shows more. */
+/** The most names that are requested from the server. No terminal shows more. */
 const namesMax = 1000;
 
 export interface CompletionContext {
@@ -36,7 +36,7 @@ export interface CompletionContext {
   readonly settings: SettingTable;
 }
 
-/** Prints the completions of the last word. Loads only the selected command. */
+/** Prints the completions of the last word. Loads only the command that the user has typed. */
 export async function printCompletions(
   program: CompletionContext,
   words: readonly string[],
@@ -60,7 +60,10 @@ export async function printCompletions(
   return exitCodes.SUCCESS;
 }
 
-/** Lists names with the options that were typed before, such as --servers. Invalid options are ignored. */
+/**
+ * Lists names that the servers have. Uses the options that were typed before, such as --servers, and ignores invalid
+ * ones.
+ */
 async function servedNames(kind: CompletableNameKind, { command, words, io }: {
   readonly command: Command;
   readonly words: readonly string[];
@@ -96,23 +99,23 @@ type Candidate = string | { readonly word: string; readonly meaning: string };
 type Candidates =
   | { readonly kind: "words"; readonly words: readonly Candidate[] }
   | { readonly kind: "served"; readonly of: CompletableNameKind; readonly words: readonly Candidate[] }
-  /** The shell completes a file name or the name of a program. */
+  /** The shell itself completes a file name or the name of a program. */
   | { readonly kind: "files" | "commands" };
 
 interface CompletedFlag {
   readonly name: string;
-  /** Forms such as `--wait` and `-w`. */
+  /** The forms of a flag, such as `--wait` and `-w`. */
   readonly forms: readonly string[];
-  /** Further forms of the flag that are not offered. */
+  /** Forms of the flag that are understood but not offered. */
   readonly aliases: readonly string[];
-  /** Name of the value; empty for a switch. */
+  /** The placeholder of the value; empty for a switch. */
   readonly placeholder: string;
   readonly help: string;
 }
 
 const nothing: Candidates = { kind: "words", words: [] };
 
-/** Flags that may stand in place of a command. */
+/** The flags that may be given instead of a command. */
 const ownFlags = ["--help", "--version"];
 
 /** Completes the name of a command, or the second word of a group. Loads only commands whose summary is shown. */
@@ -135,7 +138,7 @@ async function commandNames(
   };
 }
 
-/** Completes the argument `typed`, which may be empty. `words` are the arguments before it. */
+/** Completes the argument `typed`, which may be empty. `words` are the arguments before that argument. */
 function findCandidates(command: Command, words: readonly string[], typed: string): Candidates {
   const flags = completedFlags(command);
   const terminator = terminatorIndex(words, flags);
@@ -198,10 +201,10 @@ function wordsWith(words: readonly Candidate[], typed: string): Candidate[] {
   return words.filter((one) => (typeof one === "string" ? one : one.word).startsWith(typed));
 }
 
-/** Maximum width of a description in columns, so that it fits beside the word. */
+/** The widest description in columns that fits beside its word. */
 const meaningColumns = 72;
 
-/** Returns the line for a word, with its description after a tab. */
+/** Returns the line for a word, and after a tab its description. */
 function candidateLine(candidate: Candidate): string {
   if (typeof candidate === "string") return candidate;
   const [first = ""] = candidate.meaning.split("; ");
@@ -223,7 +226,7 @@ function completedFlags(command: Command): CompletedFlag[] {
   );
 }
 
-/** Returns the index of the `--` before the command to run, or -1. */
+/** Returns the index of the `--` before the command to run; -1 if there is none. */
 function terminatorIndex(words: readonly string[], flags: readonly CompletedFlag[]): number {
   return words.findIndex((word, index) => word === "--" && flagAwaitingValue(words.slice(0, index), flags) === null);
 }
@@ -235,7 +238,7 @@ function operandsIn(words: readonly string[], flags: readonly CompletedFlag[]): 
   );
 }
 
-/** Returns the flag that takes the next argument as its value, or null. */
+/** Returns the flag that takes the next argument as its value; null if there is none. */
 function flagAwaitingValue(words: readonly string[], flags: readonly CompletedFlag[]): CompletedFlag | null {
   let asking: CompletedFlag | null = null;
   for (const word of words) {

@@ -1,4 +1,4 @@
-/** `baton completion`: prints the script with which a shell completes baton's command lines. */
+/** Defines `baton completion`, which prints the script with which a shell completes baton's command lines. */
 import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { defineCommand } from "../../command.ts";
@@ -50,7 +50,8 @@ function isShell(name: string): name is Shell {
 }
 
 /**
- * Scripts that run `baton __complete ARG…`, which prints the kind of the completions, and then one completion per line.
+ * The scripts for each shell. They run `baton __complete ARG…`, which prints the kind of the completions, and then one
+ * completion per line.
  */
 const completionScripts: Readonly<Record<Shell, string>> = {
   bash: `# baton completion bash: source it, or save it as /usr/share/bash-completion/completions/baton

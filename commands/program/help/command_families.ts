@@ -7,7 +7,7 @@ const ownFamilies: readonly CommandFamily[] = [
   { heading: "Help", names: ["help", "completion", "version"] },
 ];
 
-/** Returns the families with commands in `names`. Commands without a family form the last one. */
+/** Returns the families of the commands in `names`. Commands that no family lists form the last family. */
 export async function groupCommandFamilies(
   products: readonly Product[],
   names: readonly string[],
@@ -21,7 +21,7 @@ export async function groupCommandFamilies(
     .filter((family) => family.names.length > 0);
 }
 
-/** Returns the command of this name, or all commands of this group. */
+/** Returns the command of this name; if it is the name of a group, all commands of the group. */
 function commandsOf(name: string, names: readonly string[]): string[] {
   if (names.includes(name)) return [name];
   return listSubcommands(name, names).map((word) => `${name} ${word}`);

@@ -11,7 +11,7 @@ import type { Product } from "../../product.ts";
 const purpose =
   "locks, leader election, barriers, job pools, messages and retries for shell scripts, on one machine or on many";
 
-/** Maximum number of commands of a group in the brief overview. */
+/** The most commands of one group that the brief overview shows. */
 const wordsMax = 6;
 
 /** Returns the page that `baton` prints without arguments. Loads no command. */

@@ -20,15 +20,15 @@ export const optionGroupHeadings: Readonly<Record<OptionGroup, string>> = {
   general: "General",
 };
 
-/** Maximum columns of a usage line. A longer line is split into the forms of the command. */
+/** The widest usage line, in columns. A longer line is split into the forms of the command. */
 const usageColumns = 80;
-/** Matches the ` | ` between two forms, but not in brackets. */
+/** Matches the ` | ` between two forms, but not inside brackets. */
 const formBoundary = / \| (?![^[]*\])/;
 /** Maximum number of options in the short help. Each form of a command beyond `shortFormsMax` replaces one option. */
 const shortOptionsMax = 9;
 const shortFormsMax = 5;
 const shortExamplesMax = 2;
-/** Maximum characters of a meaning with its default in the short help, so that both fit into one line. */
+/** The most characters of a meaning with its default in the short help, so that both fit into one line. */
 const briefMeaningMax = 54;
 
 /** Returns the page that `baton NAME --help` prints. */
@@ -98,7 +98,7 @@ export function shortHelpOptions(command: Command): SettingTable {
   return Object.fromEntries(all.filter(([name]) => chosen.has(name)));
 }
 
-/** Returns the options of a command by group, in the order of the page. Omits groups without options. */
+/** Returns the options of a command by group, in the order of the page. Groups without options are left out. */
 export function optionsByGroup(command: Command): [OptionGroup, SettingTable][] {
   const all = Object.entries(flagSettings(command));
   return (Object.keys(optionGroupHeadings) as OptionGroup[]).flatMap((group) => {
@@ -113,7 +113,7 @@ function flagSettings({ settings, explainedElsewhere = {} }: Command): SettingTa
   return Object.fromEntries(Object.entries(all).filter(([, { flag }]) => flag !== undefined));
 }
 
-/** The groups of options that many commands declare without a group. */
+/** The groups of options that many commands share and declare without a group. */
 const groupsByName: Readonly<Record<string, OptionGroup>> = { json: "output", log: "output" };
 
 function groupOf(name: string, { group }: SettingTable[string]): OptionGroup {
@@ -137,13 +137,17 @@ function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
   ];
 }
 
-/** Returns one usage line, or one for each form if a single line would be too long. */
+/**
+ * Returns the usage lines of a command: a single line, or one line for each form if a single line would be too long.
+ */
 function usageLines({ name, usage }: Command): string[] {
   const line = `baton ${name} ${usage}`.trimEnd();
   return line.length <= usageColumns ? [line] : usage.split(formBoundary).map((form) => `baton ${name} ${form}`);
 }
 
-/** Returns the entry for the short help: what the option is for, and its default if that fits. Omits the details. */
+/**
+ * Returns the entry for the short help: what the option is for, and its default if there is room. Details are left out.
+ */
 export function briefEntry({ term, meaning, standard = "" }: HelpEntry): HelpEntry {
   const purpose = meaning.replace(/ \(also [^)]*\)$/, "").split(/; |\. (?=[A-Z])/, 1)[0] ?? "";
   const isBrief = purpose.length + standard.length <= briefMeaningMax;

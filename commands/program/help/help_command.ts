@@ -1,4 +1,7 @@
-/** `baton help`: prints the list of commands, the help of a command, or a topic that concerns all commands. */
+/**
+ * Defines `baton help`, which prints the list of commands, the help of a command, or a topic that concerns all
+ * commands.
+ */
 import { chooseTextPainter } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -78,7 +81,7 @@ function printPage(page: HelpPage, io: Io, stream: "stdout" | "stderr" = "stdout
   else io.err(text, "display");
 }
 
-/** Prints the help of a command with all options, or with the main ones. */
+/** Prints the help of a command: with all options for --help, with the main options for -h. */
 export function printCommandHelp(
   command: Command,
   { isShort, io }: { readonly isShort: boolean; readonly io: Io },
@@ -86,7 +89,7 @@ export function printCommandHelp(
   printPage(isShort ? shortCommandPage(command) : commandPage(command), io);
 }
 
-/** Prints the brief overview of `baton -h`, and of `baton` without arguments, which is a mistake. */
+/** Prints the brief overview of `baton -h`. `baton` without arguments prints it too, which counts as a mistake. */
 export async function printBriefOverview(
   products: readonly Product[],
   loaders: CommandLoaders,
@@ -96,8 +99,8 @@ export async function printBriefOverview(
 }
 
 /**
- * Prints the commands of a group. Returns 0 with `--help`, and 64 if the name of the group stands alone. Throws USAGE
- * for an unknown command.
+ * Prints the commands of a group. Returns 0 if `--help` was given, and 64 if only the name of the group was given.
+ * Throws USAGE for an unknown command.
  */
 export async function printGroupHelp(
   [group = "", word, ...more]: readonly string[],

@@ -3,7 +3,7 @@ import type { TextPainter } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { type HelpBlock, type HelpEntry, helpEntryText, type HelpExample, type HelpPage } from "../../help_page.ts";
 
-/** Maximum and minimum width of a help page, in columns. Longer lines are hard to read. */
+/** The widest help page, in columns, because longer lines are hard to read; and the narrowest one. */
 const columnsMax = 100;
 const columnsMin = 60;
 

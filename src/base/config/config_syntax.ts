@@ -82,7 +82,7 @@ function lineOfKey(source: string, key: string): number | null {
   return null;
 }
 
-/** Returns whether a document has a dotted key. A quoted name in the document may itself contain dots. */
+/** Returns true if a document has a dotted key. A quoted name in the document may itself contain dots. */
 function hasKey(document: unknown, key: string): boolean {
   if (typeof document !== "object" || document === null) return false;
   if (Object.hasOwn(document, key)) return true;

@@ -130,7 +130,7 @@ class Exchange {
     response.on("error", () => {});
   }
 
-  /** Never rejects. */
+  /** Handles the request and sends the response. A failure is given to `onFailure` and does not reject. */
   async run(): Promise<void> {
     const response = await this.#handle();
     try {

@@ -75,7 +75,7 @@ function judgeFirstWaiter(
   return [makeFinding(kind === "lock" ? "lock-not-taken" : "election-without-leader", { where, what, action })];
 }
 
-/** Returns whether a waiter can join the holders. All holders have the same mode. */
+/** Returns true if a waiter can join the holders. All holders have the same mode. */
 function isFreeFor({ mode }: WaiterRow, { holders, limit, first_holders: [holder] }: FollowedCoordinationRow): boolean {
   if (holders === null || holders === 0) return holders === 0;
   if (mode !== holder?.mode) return false;

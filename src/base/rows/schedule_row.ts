@@ -18,7 +18,7 @@ export interface ScheduleRow {
   /** The try that a host has claimed and whose end is not recorded; null if there is none. */
   readonly running: {
     readonly tick: string;
-    /** Number of the try, from 1. */
+    /** The number of the try, from 1. */
     readonly attempt: number;
     readonly host: string;
     readonly pid: number;

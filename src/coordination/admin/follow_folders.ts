@@ -36,7 +36,7 @@ export interface FollowedObjectChange<Value> {
 export interface FollowedFoldersRound<Value> {
   readonly changes: readonly FollowedObjectChange<Value>[];
   readonly unread: number;
-  /** Number of objects that are not followed, because their folder has too many. */
+  /** The number of objects that are not followed, because their folder has too many. */
   readonly omitted: number;
 }
 

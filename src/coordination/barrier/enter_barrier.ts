@@ -35,7 +35,7 @@ import { type BarrierParticipantStatus, readBarrierParticipants, readBarrierView
 
 export interface EnterBarrierOptions
   extends Pick<AcquireLockOptions, "sinceMs" | "signal" | "info" | "root" | "acl" | "clock"> {
-  /** Number of processes that start together. */
+  /** The number of processes that start together. */
   readonly parties: number;
   /**
    * The reaction to the loss of a member before the start: the barrier breaks (the default), or waits for another
@@ -277,7 +277,7 @@ interface BarrierStatus {
   readonly silent: readonly string[];
 }
 
-/** Maximum number of participants whose data is read. */
+/** The most participants whose data is read. */
 const detailsMax = 20;
 
 /** Reads the status of the generation in which the participant `guid` waits. */

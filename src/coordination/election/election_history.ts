@@ -6,7 +6,7 @@
  */
 
 export interface Grant {
-  /** Number of the grant, from 1. */
+  /** The number of the grant, from 1. */
   readonly index: number;
   readonly token: bigint;
   readonly value: string;
@@ -51,7 +51,7 @@ export function leaderGrantsSince(history: readonly Grant[], last: Grant): NewGr
   const grants = history.filter((grant) => grant.token > last.token);
   const [first] = grants;
   if (first === undefined) return { missed: 0, grants };
-  // In a node that was created again, indexes start at 1 again, but tokens keep growing.
+  // Indexes start at 1 again in a node that was deleted and created again, but tokens keep increasing.
   const isSameHistory = first.index > last.index &&
     history.every((one) => one.index !== last.index || one.token === last.token);
   return { missed: isSameHistory ? first.index - last.index - 1 : null, grants };

@@ -21,7 +21,7 @@ export interface FencingTokenSlots {
 /** Length of a line in bytes, including the line feed. */
 export const tokenSlotBytes = 256;
 
-/** Number of decimal digits of a 64-bit token. */
+/** The number of decimal digits of a 64-bit token. */
 const digits = 20;
 const tokenMax = (1n << 64n) - 1n;
 

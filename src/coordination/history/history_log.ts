@@ -39,7 +39,7 @@ export const defaultHistoryLimits: HistoryLimits = { keep: 128, maxAgeMs: 30 * d
 export interface HistoryNodeContent {
   /** The version of the node; null if the node does not exist. */
   readonly version: number | null;
-  /** Number of the next block. */
+  /** The number of the next block. */
   readonly next: number;
   readonly records: readonly HistoryRecord[];
   readonly counters: HistoryCounters;

@@ -76,9 +76,9 @@ export interface GrantedLockContender {
    * The time from a grant in advance to the start of the hold, in milliseconds; 0 for any other grant.
    */
   readonly aheadMs: number;
-  /** Number of the permit, from 0. */
+  /** The number of the permit, from 0. */
   readonly slot: number | null;
-  /** Number of permits at the time of the grant. */
+  /** The number of permits at the time of the grant. */
   readonly limit: number | null;
   readonly token: bigint;
 }

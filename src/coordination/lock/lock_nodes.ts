@@ -16,7 +16,7 @@ export interface ContenderNode {
 export interface HolderNode {
   readonly name: string;
   readonly mode: LockMode;
-  /** Number of the permit, from 0; null for the other modes. */
+  /** The number of the permit, from 0; null for the other modes. */
   readonly slot: number | null;
   readonly guid: string;
 }

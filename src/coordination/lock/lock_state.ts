@@ -9,7 +9,7 @@ import type { LockPath } from "../nodes/node_paths.ts";
 import { nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 
 interface LockState {
-  /** Number of permits; null until the first request for a permit. */
+  /** The number of permits; null until the first request for a permit. */
   readonly limit: number | null;
 }
 

@@ -14,7 +14,7 @@ export interface LockHolderStatus extends HolderNodeInfo {
   /** The ID that `break --holder` accepts. */
   readonly holderId: string;
   readonly mode: LockMode;
-  /** Number of the permit; null for the other modes. */
+  /** The number of the permit; null for the other modes. */
   readonly slot: number | null;
   readonly fencingToken: bigint;
   readonly sessionId: bigint;
@@ -32,7 +32,7 @@ export interface LockWaiterStatus extends HolderNodeInfo {
 export interface LockStatus {
   readonly name: string;
   readonly path: string;
-  /** Number of permits; null until the first request for a permit. */
+  /** The number of permits; null until the first request for a permit. */
   readonly limit: number | null;
   /** Sorted by the time of the grant, the oldest first. */
   readonly holders: readonly LockHolderStatus[];

@@ -9,7 +9,7 @@
 import type { LockMode } from "../../base/process/lease.ts";
 import { type ContenderNode, parseContenderNode, parseHolderNode } from "./lock_nodes.ts";
 
-/** Maximum number of exclusive grants of one lock: the holder's, and one in advance. */
+/** The most exclusive grants of one lock: one for the holder, and one in advance. */
 export const exclusiveLockGrantsMax = 2;
 
 export interface LockQueueView {

@@ -9,14 +9,14 @@ import { parseProcessMetrics } from "./parse_metrics.ts";
 const responseMsMax = 1500;
 const bytesMax = 4 << 20;
 
-/** Returns the address to dial: the loopback address for a process that listens on all addresses. */
+/** Returns the address to connect to. For a process that listens on all addresses, this is the loopback address. */
 export function localDialAddress(address: Address): Address {
   if (address.kind === "unix") return address;
   const host = address.host === "0.0.0.0" ? "127.0.0.1" : address.host === "::" ? "::1" : address.host;
   return { ...address, host };
 }
 
-/** Fetches and parses the metrics. Never rejects: the field `error` of the row contains a failure. */
+/** Fetches and parses the metrics of a process. A failure does not reject; the field `error` of the row contains it. */
 export async function fetchProcessMetrics(
   address: Address,
   { kinds, signal }: { readonly kinds: readonly MetricsProcessKind[]; readonly signal: AbortSignal },

@@ -1,9 +1,9 @@
-/** Parses the metrics of a process (Prometheus text format) into a row. Pure. */
+/** Parses the metrics of a process (Prometheus text format) into a row. Has no side effects. */
 import type { MetricsProcessKind, ProcessMetricsRow } from "../../base/rows/process_row.ts";
 
 const samplePattern = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 
-/** Returns the row of a process; null if the text contains no metrics of these kinds of processes. */
+/** Returns the row of a process; null if the text is not the metrics of baton. */
 export function parseProcessMetrics(
   address: string,
   text: string,

@@ -1,9 +1,9 @@
 /** Computes the rates of message stores and processes from two readings. */
 import type { RowSnapshot } from "../../base/rows/row_kinds.ts";
 
-/** Rates per second; empty before the second reading. */
+/** Rates per second. They are empty before the second reading. */
 export interface RowRates {
-  /** Messages delivered per second, by the folder of the store. */
+  /** How many messages were delivered per second, by the folder of the store. */
   readonly stores: ReadonlyMap<string, number>;
   /** The rate of each counter, by the address of the process and then by the counter's name. */
   readonly processes: ReadonlyMap<string, Readonly<Record<string, number>>>;
@@ -34,7 +34,7 @@ export function rowRatesBetween(before: CountedRows, after: CountedRows, seconds
   return { stores: new Map(stores), processes: new Map(processes) };
 }
 
-/** Minimum time between two readings that are compared, in milliseconds. */
+/** The shortest time between two readings that are compared, in milliseconds. */
 const spanMsMin = 1500;
 
 export class RateMeter {

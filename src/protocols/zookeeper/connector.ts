@@ -25,8 +25,8 @@ import { formatDuration } from "../../base/support/duration.ts";
 export interface ConnectRoundOptions {
   readonly attemptMs: number;
   /**
-   * If there is only one server: a longer limit, in milliseconds, once the server has accepted the connection. By
-   * default `attemptMs`.
+   * A longer time limit, in milliseconds, which applies if there is only one server and it has accepted the connection.
+   * By default `attemptMs`.
    */
   readonly soleAttemptMs?: number;
   readonly staggerMs: number;

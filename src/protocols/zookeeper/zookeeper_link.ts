@@ -289,7 +289,7 @@ const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
 
 const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };
 
-/** Returns whether a request reads or writes. Writes wait for the servers' disks, and reads do not. */
+/** Returns the kind of a request. Writes wait for the servers' disks, and reads do not. */
 function kindOf(code: number): ReadOrWriteRequest {
   return isAnsweredByLeader(code) && code !== zooKeeperOperations.sync.code ? "write" : "read";
 }

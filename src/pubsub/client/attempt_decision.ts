@@ -13,7 +13,7 @@ export interface RequestAttemptState {
   readonly changesState: boolean;
   /** True if a server may have executed an earlier try. */
   readonly mayBeDone: boolean;
-  /** Number of tries, including this one. */
+  /** The number of tries, including this one. */
   readonly attempts: number;
   readonly attemptsMax: number;
   readonly leftMs: number;

@@ -142,8 +142,8 @@ export class PubsubClientSession {
 
   /**
    * Ends this session at a topic by a put without messages in a newer session. If the network later delivers a request
-   * of this session, servers then refuse it with FENCED. Returns whether the message `counter` is stored; null if no
-   * server confirmed the end.
+   * of this session, servers then refuse it with FENCED. Returns true if the message `counter` is stored, false if
+   * it is not, and null if no server confirmed the end.
    */
   async endSession(
     topic: string,

@@ -167,8 +167,8 @@ export class OwnershipSession {
   }
 
   /**
-   * Returns whether a topic can be served now. Reads the topic's node if nothing is known about the topic. `epoch` is
-   * the epoch that the requesting proxy has read, if the request contains one.
+   * Returns which server can serve a topic now, or why none can. Reads the topic's node if nothing is known about it.
+   * `epoch` is the epoch that the requesting proxy has read, if the request contains one.
    */
   async availability(topic: string, epoch: number | null = null): Promise<TopicAvailability> {
     try {

@@ -55,7 +55,7 @@ export interface TopicStoreHooks {
   /** Called with durable responses, in any order. Their frames are views of one buffer. */
   readonly onResponses: (responses: readonly EncodedResponse[]) => void;
   /**
-   * Called once when the disk fails or another process opens the data. No more responses follow. The caller must not
+   * Called once when the disk fails or another process opens the data. No response follows. The caller must not
    * report requests without a response as failed, because their outcome is unknown.
    */
   readonly onBroken: (error: BatonError) => void;

@@ -68,9 +68,9 @@ export const messageBodyKinds = {
 export const headerFields = {
   /** Version of the protocol: 1. */
   version: numberField,
-  /** The topic's epoch, which grows with every change of its owner. */
+  /** The topic's epoch, which increases with every change of its owner. */
   epoch: numberField,
-  /** Number of a client's subscribe, unsubscribe or seek at this topic, which grows within a session. */
+  /** The number of a client's subscribe, unsubscribe or seek at this topic, which increases within a session. */
   op: numberField,
   session: sessionField,
   /** PUT: the session in which the counter was first used, if it was an earlier one. */
@@ -92,7 +92,7 @@ export const headerFields = {
   "max-bytes": numberField,
   /** GET: milliseconds to wait for a message. */
   "wait-ms": numberField,
-  /** Number of bodies, each in a frame after the header's frame. */
+  /** The number of bodies, each in a frame after the header's frame. */
   count: batchCountField,
   /** Milliseconds after which the sender no longer waits for the response. */
   "deadline-ms": numberField,
@@ -100,9 +100,9 @@ export const headerFields = {
   "msg-id": encodedTextField,
   /** GET: read messages without moving the position. */
   peek: yesFlagField,
-  /** Number of messages at the start of the response that were delivered before. */
+  /** The number of messages at the start of the response that were delivered before. */
   redelivered: numberField,
-  /** Number of messages that the topic's retention removed before this subscriber got them. */
+  /** The number of messages that the topic's retention removed before this subscriber got them. */
   missed: numberField,
   /** The topic's database has lost messages that the server had confirmed: `certain`, or `possible`. */
   loss: encodedTextField,

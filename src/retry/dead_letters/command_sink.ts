@@ -1,6 +1,6 @@
 /**
- * Passes dead letters to a shell command as stdin. Exit code 0 means delivered. A dead letter can be delivered twice,
- * with the same id.
+ * Passes dead letters to a shell command as stdin. Exit code 0 means that the dead letter was delivered. A dead letter
+ * can be delivered twice, with the same ID.
  */
 import { ResignableLease } from "../../base/process/resignable_lease.ts";
 import { LocalLease } from "../../base/process/local_lease.ts";
@@ -18,10 +18,10 @@ export interface CommandSinkOptions extends DeadLetterFormat {
   readonly timeoutMs: number;
   readonly killAfterMs: number;
   readonly clock: Clock;
-  /** Takes the forwarder lock. Returns the function that releases the lock, or null if another process is sending. */
+  /** Acquires the forwarder lock. Returns the function that releases the lock; null if another process is sending. */
   readonly takeLock: () => (() => void) | null;
   readonly say?: (sentence: string) => void;
-  /** Tests replace this. */
+  /** Runs the command; tests replace this function. */
   readonly run?: (options: Omit<RunWithInputOptions, "guard">) => Promise<CommandEnd>;
 }
 
@@ -49,7 +49,7 @@ export class CommandSink implements DeadLetterSink {
     return { nextOffset: () => null, send: (letter, _, signal) => this.#send(letter, signal), close: release };
   }
 
-  /** Sends one dead letter. The signal stops the command; then the dead letter stays in the store. */
+  /** Sends one dead letter. If the signal aborts, the command is stopped, and the dead letter stays in the store. */
   async #send(letter: ClaimedMessage, signal: AbortSignal): Promise<void> {
     const { line, storeName, timeoutMs, killAfterMs, clock, say = () => {} } = this.#options;
     const { run = (options) => runUnderGuard(options, say) } = this.#options;

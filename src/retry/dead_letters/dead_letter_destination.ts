@@ -14,9 +14,9 @@ import { parseAddress } from "../../base/sockets/parse_address.ts";
 export interface KafkaDestination {
   readonly brokers: readonly Address[];
   readonly topic: string;
-  /** How a missing topic is created, where -1 means the default of the broker. Null if it is not created. */
+  /** How to create a missing topic; -1 means the broker's default. Null if a missing topic is not created. */
   readonly create: { readonly partitions: number; readonly replication: number } | null;
-  /** File names. Null means no TLS. */
+  /** The names of the TLS files; null means no TLS. */
   readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string } | null;
   readonly login: {
     readonly mechanism: KafkaCredentials["mechanism"];
@@ -33,7 +33,7 @@ export type DeadLetterDestination =
   | { readonly kind: "topic"; readonly topic: string }
   | { readonly kind: "kafka"; readonly topic: KafkaDestination };
 
-/** Throws USAGE. */
+/** Parses the destination of dead letters. Throws USAGE. */
 export function readDeadLetterDestination(
   { retryDeadLetter: written }: SettingValues<typeof retryPolicySettings>,
   sources: ConfigSources,
@@ -71,7 +71,7 @@ const optionNames = [
 ] as const;
 type KafkaOptions = Partial<Record<(typeof optionNames)[number], string>>;
 
-/** Throws USAGE. */
+/** Parses a Kafka destination. Throws USAGE. */
 export function parseKafkaDestination(written: string): KafkaDestination {
   const [, hosts = "", topic = "", query = ""] = /^kafka:\/\/([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(written) ?? [];
   // Names that Kafka allows (Topic.java).

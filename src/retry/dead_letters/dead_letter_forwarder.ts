@@ -1,7 +1,7 @@
 /**
- * Sends dead letters from the store to a sink. The store records that a dead letter is being sent, and to which offset.
- * Then the sink writes the dead letter durably, and the store marks it as forwarded. After a crash in between, the sink
- * checks whether the dead letter arrived. One process of a store sends at a time.
+ * Sends dead letters from the store to a sink. First the store records that a dead letter is being sent, and to which
+ * offset. Then the sink writes the dead letter durably, and the store marks it as forwarded. After a crash between
+ * these steps, the sink checks whether the dead letter has arrived. Only one process of a store sends at a time.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { CleanupScope, onAbort } from "../../base/support/abort.ts";
@@ -13,13 +13,13 @@ import type { ClaimedMessage } from "../queue/stored_message.ts";
 
 export interface DeadLetterSink {
   /**
-   * Whether the forwarder may go on after a dead letter failed. If not, this dead letter must be sent first, because a
-   * part of it may be written.
+   * True if the forwarder may continue with other dead letters after one has failed. If false, the failed dead letter
+   * must be sent first, because a part of it may be written.
    */
   readonly skipsFailed: boolean;
   /**
-   * Returns null if another process is sending. Rejects if the sink cannot be reached. A rejection of `open` or `send`
-   * with one of `sinkErrorCodes` concerns the sink; BAD_DATA concerns one dead letter.
+   * Opens the sink. Returns null if another process is sending. Rejects if the sink cannot be reached. If `open` or
+   * `send` rejects with one of `sinkErrorCodes`, the error is about the sink; BAD_DATA is about one dead letter.
    */
   open(signal: AbortSignal): Promise<DeadLetterSinkSession | null>;
   /** Called after the last dead letter. */
@@ -28,11 +28,13 @@ export interface DeadLetterSink {
 
 export interface DeadLetterSinkSession {
   /**
-   * The offset of the next dead letter. Null if nothing has to be recorded, because the sink recognizes a repeated dead
-   * letter by its id.
+   * The offset of the next dead letter. Null if no offset must be recorded, because the sink recognizes a repeated dead
+   * letter by its ID.
    */
   nextOffset(): number | null;
-  /** Resolves when the dead letter is durable. `offset` is a result of `nextOffset`, perhaps in a process that died. */
+  /**
+   * Resolves when the dead letter is durable. `offset` is a result of `nextOffset`, perhaps from a process that died.
+   */
   send(letter: ClaimedMessage, offset: number | null, signal: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -42,21 +44,24 @@ export interface DeadLetterForwarderOptions {
   readonly sink: DeadLetterSink;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
-  /** The time in ms for opening the sink and for retries at the end, if the run ends by itself. */
+  /** The time for opening the sink, in milliseconds. It also limits retries at the end of a run that ends by itself. */
   readonly openTimeoutMs?: number;
   readonly onForwarded: (letter: ClaimedMessage) => void;
-  /** Reports a failure of one dead letter, or of all if `letter` is null. They are retried. */
+  /**
+   * Called when one dead letter has failed; if `letter` is null, when all have failed. Failed dead letters are tried
+   * again.
+   */
   readonly onFailure: (why: string, letter: ClaimedMessage | null) => void;
 }
 
-/** Milliseconds between two checks for dead letters. */
+/** The time between two checks for dead letters, in milliseconds. */
 const pollMs = 1000;
 const failureDelayMsMax = 60_000;
 const batchSize = 16;
-/** The time in ms for sending after a stop was requested. */
+/** The time for sending after a stop was requested, in milliseconds. */
 const finalSendMs = 10_000;
 
-/** Errors that concern the sink, not the dead letter that was being sent. */
+/** The codes of errors that are about the sink, not about the dead letter that was being sent. */
 const sinkErrorCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "UNREACHABLE",
   "REFUSED",
@@ -81,8 +86,8 @@ export class DeadLetterForwarder {
   }
 
   /**
-   * Sends dead letters until `signal`, and then tries the rest once, or for `openTimeoutMs`. `hurry` limits this rest
-   * to 10 s. `now` stops sending immediately.
+   * Sends dead letters until `signal` aborts, and then tries the remaining ones once, or for `openTimeoutMs`. After
+   * `hurry` aborts, this rest takes at most 10 s. `now` stops sending immediately.
    */
   async run(signal: AbortSignal, hurry?: AbortSignal, now?: AbortSignal): Promise<void> {
     const { clock, sink, store } = this.#options;
@@ -94,7 +99,7 @@ export class DeadLetterForwarder {
     let waitMs = pollMs;
     let failedSinceMs = -Infinity;
     try {
-      // If the store is full or busy now, the delays only stay in force a little longer.
+      // Ignores an error: if the store is full or busy now, the delays only stay in force a little longer.
       await store.call("clearForwardDelays").catch(() => {});
       while (!signal.aborted) {
         const startMs = clock.now();
@@ -102,7 +107,7 @@ export class DeadLetterForwarder {
         failedSinceMs = isWell ? -Infinity : startMs;
         waitMs = isWell ? pollMs : Math.min(2 * waitMs, failureDelayMsMax);
         const woken = new AbortController();
-        // The delay after a failure is not shortened, because otherwise every new dead letter would try the sink again.
+        // Does not shorten the delay after a failure: otherwise every new dead letter would try the sink again.
         if (waitMs === pollMs) this.#wake = () => woken.abort();
         await sleep(clock, waitMs, AbortSignal.any([signal, woken.signal])).catch(() => {});
         this.#wake = () => {};
@@ -113,7 +118,9 @@ export class DeadLetterForwarder {
     }
   }
 
-  /** Sends the rest at the end. `failedSinceMs` is the time since which the sink accepts nothing. */
+  /**
+   * Sends the remaining dead letters at the end. `failedSinceMs` is the time since which the sink has accepted nothing.
+   */
   async #sendLast(failedSinceMs: number, signal: AbortSignal): Promise<void> {
     const { clock, openTimeoutMs = 0 } = this.#options;
     const nowMs = clock.now();
@@ -130,8 +137,8 @@ export class DeadLetterForwarder {
   }
 
   /**
-   * `sent` means everything except dead letters that failed by themselves; `busy` means that another process is
-   * sending.
+   * Sends all pending dead letters. `sent` means all, except dead letters that failed by themselves; `busy` means that
+   * another process is sending.
    */
   async #sendAll(signal: AbortSignal): Promise<"sent" | "busy" | "failed"> {
     const { store, wallClockMs } = this.#options;
@@ -142,7 +149,7 @@ export class DeadLetterForwarder {
         const open = await this.#open(signal);
         if (open === null) return "busy";
         try {
-          // Read again, because another process may have sent the first dead letter meanwhile.
+          // Reads again, because another process may have sent the first dead letter in the meantime.
           letters = await store.call("pendingDeadLetters", batchSize, wallClockMs());
           for (const letter of letters) {
             if (!await this.#trySend(letter, open, signal)) return "failed";
@@ -168,8 +175,8 @@ export class DeadLetterForwarder {
   }
 
   /**
-   * Returns false if other dead letters would probably fail, too. Rejects with errors that do not concern this dead
-   * letter.
+   * Forwards one dead letter. Returns true if the forwarder can try the next one; false if the sink would probably
+   * refuse that one, too. Rejects if the error has another cause than the delivery, such as the store.
    */
   async #trySend(letter: PendingDeadLetter, open: DeadLetterSinkSession, signal: AbortSignal): Promise<boolean> {
     try {
@@ -195,13 +202,17 @@ export class DeadLetterForwarder {
     onForwarded(letter);
   }
 
-  /** Records a failure of one dead letter, which is then delayed, or of all if `letter` is null. */
+  /**
+   * Records a failure. If `letter` is null, all dead letters have failed; otherwise only this one, which is then
+   * delayed.
+   */
   async #reportFailure(letter: PendingDeadLetter | null, error: unknown): Promise<void> {
     const { store, wallClockMs, onFailure } = this.#options;
     if (!(error instanceof BatonError)) throw error;
     const why = errorMessage(error);
     onFailure(why, letter);
-    // `show` and `stats` show the failure. If the store cannot record it, the processor reports that error.
+    // Ignores an error: `show` and `stats` would show the failure, and if the store cannot record it, the processor
+    // reports the store's error.
     await store.call("recordForwardFailure", letter?.seq ?? null, why, wallClockMs()).catch(() => {});
   }
 }

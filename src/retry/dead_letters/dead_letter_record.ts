@@ -32,7 +32,10 @@ export function formatUtcTimeOrNull(atMs: number | null): string | null {
   return atMs === null ? null : new Date(atMs).toISOString();
 }
 
-/** `command` is null if the message has none of its own; `request` is null if the message did not arrive by HTTP. */
+/**
+ * Returns the JSON of a message's head. `command` is null if the message has no command of its own; `request` is null
+ * if the message did not arrive by HTTP.
+ */
 export function headJson(head: MessageHead | undefined) {
   return {
     command: head?.kind === "command" && head.argv !== null ? [...head.argv] : null,
@@ -76,7 +79,7 @@ export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }
   };
 }
 
-/** The line ends with a newline. */
+/** Returns the line of a dead letter, including the newline at its end. */
 export function deadLetterLine(message: ClaimedMessage, format: DeadLetterFormat): string {
   return `${JSON.stringify(deadLetterJson(message, format))}\n`;
 }
@@ -84,7 +87,7 @@ export function deadLetterLine(message: ClaimedMessage, format: DeadLetterFormat
 /** The text with which every line of a dead letter starts. */
 export const deadLetterLineStartText = JSON.stringify({ version: 1, id: "" }).slice(0, -2);
 
-/** Returns the start of a dead letter's line with the id, which redaction does not change. */
+/** Returns the beginning of a dead letter's line, which contains the ID. Redaction does not change it. */
 export function deadLetterLinePrefix({ id }: ClaimedMessage): string {
   return `${JSON.stringify({ version: 1, id }).slice(0, -1)},`;
 }

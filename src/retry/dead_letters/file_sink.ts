@@ -22,7 +22,7 @@ export interface FileSinkOptions extends DeadLetterFormat {
 }
 
 export class FileSink implements DeadLetterSink {
-  /** A line that a crash left incomplete is repaired first, by sending its dead letter again. */
+  /** A line that a crash left incomplete must be repaired first, by sending its dead letter again. */
   readonly skipsFailed = false;
   readonly #options: FileSinkOptions;
 
@@ -69,7 +69,7 @@ class OpenFileSink implements DeadLetterSinkSession {
     try {
       const line = Buffer.from(deadLetterLine(letter, this.#format));
       const size = this.nextOffset();
-      // A file that is shorter than the offset was replaced or truncated by its owner, so the line is not in it.
+      // If the file is shorter than the offset, its owner has replaced or truncated it, so the line is not in the file.
       const tail = offset !== null && offset < size ? readText(this.#fd, offset, size) : "";
       const plan = planDeadLetterAppend(tail, line.toString("latin1"), deadLetterLinePrefix(letter));
       if (plan === "cut") ftruncateSync(this.#fd, size - (tail.length - 1 - tail.lastIndexOf("\n")));
@@ -86,9 +86,9 @@ class OpenFileSink implements DeadLetterSinkSession {
 }
 
 /**
- * Decides how a dead letter is written after a crash. `tail` is the file from the recorded offset. `prefix` identifies
- * the line. `present`: the file has the whole line. `cut`: a part of the line must be removed first. `append`: only
- * append the line.
+ * Decides how to write a dead letter after a crash. `tail` is the content of the file from the recorded offset.
+ * `prefix` identifies the line. `present`: the file contains the whole line. `cut`: a part of the line must be removed
+ * first. `append`: the line must only be appended.
  */
 export function planDeadLetterAppend(tail: string, line: string, prefix = line): "present" | "cut" | "append" {
   const end = tail.lastIndexOf("\n") + 1;
@@ -99,8 +99,8 @@ export function planDeadLetterAppend(tail: string, line: string, prefix = line):
 }
 
 /**
- * Removes a line that a crash left incomplete, because the next line would become a part of it. Its dead letter is sent
- * again. An unfinished line of another program gets a newline.
+ * Removes a line that a crash left incomplete; the next line would otherwise become a part of it. Its dead letter is
+ * sent again. After an unfinished line of another program, adds a newline.
  */
 function endLastLine(fd: number): void {
   const { size } = fstatSync(fd);
@@ -111,7 +111,7 @@ function endLastLine(fd: number): void {
   else writeAll(fd, Buffer.from("\n"));
 }
 
-/** How many bytes of the file are read at a time. */
+/** The number of bytes of the file that are read at a time. */
 const chunkBytes = 64 << 10;
 
 function startOfLastLine(fd: number, size: number): number {

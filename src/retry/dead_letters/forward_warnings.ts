@@ -1,10 +1,10 @@
 /**
- * Warns once about a sink that fails, and once about each letter that fails by itself. Later failures are only details
- * in the log until a delivery succeeds. `retry-processor stats` and `show` have the newest error.
+ * Warns once about a sink that fails, and once about each dead letter that fails by itself. Later failures appear only
+ * as details in the log, until a delivery succeeds. `retry-processor stats` and `show` have the newest error.
  */
 import type { Log } from "../../base/support/log.ts";
 
-/** Maximum number of letters with a remembered failure. */
+/** The most dead letters whose failure is remembered. */
 const lettersMax = 1000;
 
 export class ForwardWarnings {
@@ -16,13 +16,13 @@ export class ForwardWarnings {
     this.#log = log;
   }
 
-  /** The log for opening the sink. Its warning counts as the first warning about the sink. */
+  /** The log for opening the sink. A warning there counts as the first warning about the sink. */
   readonly ofOpening: Log = (level, ...line) => {
     if (level === "warning") this.#isFailing = true;
     this.#log(level, ...line);
   };
 
-  /** `id` is the letter that failed by itself, or null if the sink failed. */
+  /** Records a failure. `id` is the ID of the dead letter that failed by itself; null if the sink failed. */
   noteFailure(why: string, id: string | null): void {
     const isKnown = id === null ? this.#isFailing : this.#letters.has(id);
     const sentence = id === null

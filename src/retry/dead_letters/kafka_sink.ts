@@ -1,7 +1,7 @@
 /**
- * Sends dead letters to a Kafka topic. The key of a record is the message id, the value is the body, and headers have
- * the rest. A record is durable when all in-sync replicas have it. A processor that dies before the store marks the
- * record sends it again. Loaded only where Kafka is used.
+ * Sends dead letters to a Kafka topic. The key of a record is the message ID, the value is the body, and headers have
+ * the rest. A record is durable when all in-sync replicas have it. If a processor dies before the store has marked the
+ * record, the record is sent again. Loaded only if Kafka is used.
  */
 import { readFileSync } from "node:fs";
 import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
@@ -15,7 +15,7 @@ import { type DeadLetterFormat, deadLetterJson } from "./dead_letter_record.ts";
 import type { DeadLetterSink, DeadLetterSinkSession } from "./dead_letter_forwarder.ts";
 
 export interface KafkaSinkOptions extends KafkaProducerOptions, DeadLetterFormat {
-  /** Takes the forwarder lock. Returns the function that releases the lock, or null if another process is sending. */
+  /** Acquires the forwarder lock. Returns the function that releases the lock; null if another process is sending. */
   readonly takeLock: () => (() => void) | null;
 }
 
@@ -57,8 +57,8 @@ export class KafkaSink implements DeadLetterSink {
 }
 
 /**
- * The time of a record is the time of sending, because the topic keeps records by this time. With an older time, Kafka
- * could remove the record immediately.
+ * Makes the record of a dead letter. Its time is the time of sending: the topic keeps records by their time, and could
+ * remove a record with an older time immediately.
  */
 export function makeKafkaDeadLetterRecord(
   letter: ClaimedMessage,
@@ -111,7 +111,7 @@ export function openKafkaSink(
   });
 }
 
-/** The password is the first line of the file. */
+/** Returns the password: the first line of the file. */
 function passwordIn(path: string): string {
   try {
     return readFileSync(path, "utf8").split(/\r?\n/, 1)[0] ?? "";

@@ -17,19 +17,19 @@ import { FileSink } from "./file_sink.ts";
 import { configuredRedaction } from "./redaction.ts";
 
 export interface DeadLetterSinkOptions {
-  /** `folder` is null for a store that itself lets only one process send at a time. */
+  /** Where the store is. `folder` is null if the store itself lets only one process send at a time. */
   readonly location: { readonly name: string; readonly folder: string | null };
-  /** `killAfter` is the time in ms from the stop signal to SIGKILL. */
+  /** The settings. `killAfter` is the time from the stop signal to SIGKILL, in milliseconds. */
   readonly values: SettingValues<typeof retryPolicySettings & typeof retryRedactSettings> & {
     readonly killAfter: number;
   };
   readonly sources: ConfigSources;
   readonly log: Log;
-  /** Null if no topic is used. */
+  /** The clients of topics; null if no topic is used. */
   readonly topics: TopicClients | null;
 }
 
-/** Rejects with CONFIG or REFUSED if no dead letter could ever be sent. */
+/** Opens the sink. Rejects with CONFIG or REFUSED if no dead letter could ever be sent. */
 export async function openDeadLetterSink(
   destination: Exclude<DeadLetterDestination, { readonly kind: "store" | "drop" }>,
   { location, values, sources, topics, log }: DeadLetterSinkOptions,
@@ -59,8 +59,8 @@ export async function openDeadLetterSink(
   } else {
     if (topics === null) throw new BatonError("INTERNAL", "no topic clients for --dead-letter topic:");
     const { TopicSink } = await import("./topic_sink.ts");
-    // An earlier process may still have the client; it closes the client soon, because this process has the forwarder
-    // lock.
+    // An earlier process may still have the client. It will close the client soon, because this process has the
+    // forwarder lock.
     const openClient = (signal: AbortSignal) => topics.open(".dead-letters", { waitMs: 5000, signal });
     sink = new TopicSink({ ...common, topic: destination.topic, openClient });
   }
@@ -75,7 +75,7 @@ export async function openDeadLetterSink(
 }
 
 /**
- * Takes the lock that lets only one process of a store send. Returns the function that releases the lock, or null if
+ * Acquires the lock that lets only one process of a store send. Returns the function that releases the lock; null if
  * another process has it. The system releases the lock when the process dies.
  */
 function forwarderLock(folder: string, lockFile: (fd: number) => boolean): (() => void) | null {

@@ -10,7 +10,7 @@ export const redactedPlaceholder = "[redacted]";
 /** Headers that are credentials (RFC 9110, 11.6.2 and 11.7.2; RFC 6265). */
 export const secretHeaders = ["Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"] as const;
 
-/** Headers and query parameters to redact, in lower case. Null redacts nothing. */
+/** The headers and query parameters to redact, in lower case; null to redact nothing. */
 export type Redaction = {
   readonly headers: ReadonlySet<string>;
   readonly parameters: ReadonlySet<string>;
@@ -56,7 +56,7 @@ export function redactHead(head: MessageHead, redaction: Redaction): MessageHead
   };
 }
 
-/** Returns an error message without credentials, because it may contain a URL. */
+/** Returns an error message without credentials: it may contain a URL with them. */
 export function redactText(text: string | null, redaction: Redaction): string | null {
   return text === null || redaction === null ? text : redactUrls(text, redaction);
 }

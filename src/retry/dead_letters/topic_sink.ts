@@ -10,9 +10,9 @@ import type { DeadLetterSink, DeadLetterSinkSession } from "./dead_letter_forwar
 
 export interface TopicSinkOptions extends DeadLetterFormat {
   readonly topic: string;
-  /** Takes the forwarder lock. Returns the function that releases the lock, or null if another process is sending. */
+  /** Acquires the forwarder lock. Returns the function that releases the lock; null if another process is sending. */
   readonly takeLock: () => (() => void) | null;
-  /** Called while this process has the forwarder lock, so that no other process uses the client. */
+  /** Opens the client. Called while this process has the forwarder lock, so no other process uses the client. */
   readonly openClient: (signal: AbortSignal) => Promise<OpenTopicClient>;
 }
 
@@ -51,8 +51,7 @@ export class TopicSink implements DeadLetterSink {
     return {
       nextOffset: () => null,
       async send(letter, _, ending) {
-        // The fencing number makes the message ID unique, because a redriven message that dies again is a new dead
-        // letter.
+        // The fencing number makes the message ID unique: a redriven message that dies again is a new dead letter.
         const messageId = `${letter.id}.${letter.fence}`;
         const body = new TextEncoder().encode(deadLetterLine(letter, format).trimEnd());
         requireOkResponse(

@@ -1,4 +1,4 @@
-/** Formats the response of the proxy to a failed request: JSON, or a SOAP 1.1 fault for SOAP clients. */
+/** Formats the proxy's response to a failed request: JSON, or a SOAP 1.1 fault for SOAP clients. */
 import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
 
 export type ProxyFaultKind =
@@ -28,7 +28,7 @@ const statuses: Readonly<Record<ProxyFaultKind, number>> = {
   bad_request: 400,
 };
 
-/** Statuses whose response has no body (RFC 9110, 15.3.5, 15.3.6 and 15.4.5). */
+/** The statuses whose response has no body (RFC 9110, 15.3.5, 15.3.6 and 15.4.5). */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export interface ProxyFault {
@@ -44,9 +44,9 @@ export interface StoredMessageId {
 }
 
 /**
- * Formats the response. `stored` is null if the message is not stored, or `kind` says that this is unknown. `status`
- * replaces the status of `kind`. An accepted SOAP request gets an empty body, because its client would take a fault for
- * an error.
+ * Formats the response. `stored` is null if the message is not stored; `kind` may also say that this is unknown.
+ * `status` replaces the status of `kind`. The response to an accepted SOAP request has an empty body, because its
+ * client would take a fault for an error.
  */
 export function makeProxyFault(
   kind: ProxyFaultKind,
@@ -69,7 +69,10 @@ export function makeProxyFault(
   return { status, contentType: "application/json", body: `${body}\n` };
 }
 
-/** SOAP 1.1 requests have the header SOAPAction (section 6.1); SOAP 1.2 requests have a content type of their own. */
+/**
+ * Returns true for a request of SOAP 1.1 or 1.2. SOAP 1.1 has the header SOAPAction (section 6.1); SOAP 1.2 has a
+ * content type of its own.
+ */
 function isSoap(headers: HttpHeaders): boolean {
   const type = httpHeaderValue(headers, "content-type")?.toLowerCase() ?? "";
   return httpHeaderValue(headers, "soapaction") !== null || type.startsWith("application/soap+xml");

@@ -1,4 +1,4 @@
-/** The service behind the proxy: its store, and a processor if it has one. Says how both end after a signal. */
+/** The service behind the proxy: its store and, if it has one, its processor. Defines how both end after a signal. */
 import { stopRequestLogger, TwoStageStopListener } from "../../base/process/supervise/two_stage_stop.ts";
 import { CleanupScope, onAbort, whenAborted } from "../../base/support/abort.ts";
 import { systemClock } from "../../base/support/clock.ts";
@@ -16,13 +16,13 @@ export interface ProxyService extends AsyncDisposable {
   /** Resolves after `stop`. Rejects when the service cannot continue. */
   run(): Promise<void>;
   stop(): void;
-  /** Counts a message that was stored without a first try. */
+  /** Counts a message that was stored without being tried. */
   countUntried(): void;
 }
 
 export async function openStoreOnly(location: StoreLocation, rules: StoreRules): Promise<ProxyService> {
   const ended = Promise.withResolvers<void>();
-  ended.promise.catch(() => {}); // `run` reports it
+  ended.promise.catch(() => {}); // `run` reports the error
   const store = await openServiceStore(location, { rules, hooks: { onBroken: (error) => ended.reject(error) } });
   return {
     store,
@@ -35,8 +35,8 @@ export async function openStoreOnly(location: StoreLocation, rules: StoreRules):
 }
 
 /**
- * Calls `open` after the signal handlers are set. Stops the proxy before the processor, so that requests in progress
- * can still be stored.
+ * Calls `open` after the signal handlers are set. When stopping, stops the proxy before the processor, so that requests
+ * in progress can still be stored.
  */
 export async function serveUntilStopped(
   service: ProxyService,

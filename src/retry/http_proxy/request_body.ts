@@ -1,4 +1,4 @@
-/** Reads the body of a request within its time limit and the memory budget. Pauses while there is no memory. */
+/** Reads the body of a request within its time limit and the memory budget. While there is no memory, pauses. */
 import type { IncomingMessage } from "node:http";
 import { onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -6,13 +6,13 @@ import type { RequestBudget, RequestMemoryShare } from "./request_budget.ts";
 
 export type RequestBody =
   | { readonly kind: "complete"; readonly body: Uint8Array }
-  /** The rest of the body is not read. */
+  /** The body was not read to its end. */
   | { readonly kind: "too_large" | "late" | "no_memory" | "ending" }
   | { readonly kind: "left"; readonly bytes: number; readonly why: string };
 
 export interface RequestBodyOptions {
   readonly budget: RequestBudget;
-  /** Size of the head in bytes, which counts for the memory like the body. */
+  /** The size of the head in bytes. The head counts towards the memory, like the body. */
   readonly headBytes: number;
   readonly bytesMax: number;
   readonly timeoutMs: number;
@@ -27,7 +27,7 @@ export class RequestBodyReader {
   /** The announced Content-Length; null for a body in chunks. */
   readonly #length: number | null;
   readonly #read = Promise.withResolvers<RequestBody>();
-  /** The received data: chunks as they arrived, or a single buffer of the announced length. */
+  /** The received data: either the chunks as they arrived, or a single buffer of the announced length. */
   #chunks: Buffer[] = [];
   #bytes = 0;
   #isSettled = false;
@@ -47,7 +47,7 @@ export class RequestBodyReader {
     });
   }
 
-  /** Never rejects. */
+  /** Reads the body. Never rejects. */
   async read(): Promise<RequestBody> {
     const request = this.#request;
     const { budget, bytesMax, timeoutMs, clock, ending } = this.#options;
@@ -88,7 +88,7 @@ export class RequestBodyReader {
   #keepChunk(chunk: Buffer): void {
     const length = this.#length;
     if (length === null || chunk.byteLength === length) return void this.#chunks.push(chunk);
-    // The buffer takes little memory at first, because the system provides a page only when it is written.
+    // The buffer takes little memory at first, because the system provides a page only when data is written to it.
     if (this.#chunks.length === 0) this.#chunks.push(Buffer.allocUnsafeSlow(length));
     this.#chunks[0]?.set(chunk, this.#bytes - chunk.byteLength);
   }

@@ -1,8 +1,9 @@
 /**
- * Limits the memory of all requests in progress of a proxy. One half is for requests that arrive or are stored without
- * a first try, the other half for requests at the backend. So requests can be stored while the backend hangs. A request
- * takes memory only for data that has arrived. When memory is short, only requests with the fewest missing bytes are
- * read, as many as can be completed. So requests never wait for each other, and short requests pass.
+ * Limits the memory of all requests in progress of a proxy. One half is for requests that are arriving or are stored
+ * without being tried; the other half is for requests at the backend. Requests can thus be stored while the backend
+ * hangs. A request takes memory only for data that has arrived. When memory is short, the proxy reads only the requests
+ * with the fewest missing bytes, as many as can be completed. Requests then never wait for each other, and short
+ * requests pass.
  */
 import type { Clock } from "../../base/support/clock.ts";
 
@@ -10,17 +11,17 @@ export interface RequestBudgetOptions {
   readonly bytesMax: number;
   /** Maximum bytes of memory for one request; at most half of `bytesMax`. */
   readonly requestBytesMax: number;
-  /** Maximum number of requests at the backend at the same time. */
+  /** The most requests at the backend at the same time. */
   readonly callsMax: number;
   readonly clock: Clock;
 }
 
-/** Operations of a request that has not arrived completely. */
+/** The operations of a request that has not arrived completely. */
 export interface ArrivingRequest {
   /** Stops reading the request until `resume`. */
   pause(): void;
   resume(): void;
-  /** Refuses the request, because it is too slow. */
+  /** Refuses the request because it is too slow. */
   refuse(): void;
 }
 
@@ -32,7 +33,7 @@ export class RequestBudget {
   readonly #options: RequestBudgetOptions;
   readonly #unfinished = new Set<RequestMemoryShare>();
   #calls = 0;
-  /** Bytes of requests that arrive or are stored, and of requests at the backend. */
+  /** The bytes of requests that are arriving or being stored, and of requests at the backend. */
   readonly #bytes = { received: 0, sent: 0 };
   /** True while some requests may be paused. */
   #isMemoryShort = false;
@@ -50,7 +51,7 @@ export class RequestBudget {
     return this.#calls;
   }
 
-  /** Starts counting a request with a head of `bytes`. `left` bytes are still to come. */
+  /** Starts counting a request whose head has `bytes` bytes. `left` bytes have not arrived yet. */
   openShare(
     { bytes, left }: { readonly bytes: number; readonly left: number },
     arriving: ArrivingRequest,
@@ -72,7 +73,7 @@ export class RequestBudget {
     if (this.#unfinished.delete(share)) this.#update();
   }
 
-  /** Returns whether the request may go to the backend now. */
+  /** Returns true if the request may go to the backend now. */
   mayCall({ bytes }: RequestMemoryShare): boolean {
     const { callsMax, bytesMax } = this.#options;
     return this.#calls < callsMax && this.#bytes.sent + bytes <= bytesMax / 2;
@@ -87,7 +88,7 @@ export class RequestBudget {
     this.#update();
   }
 
-  /** The memory stays in the backend's half. A second call changes nothing. */
+  /** Ends the call of a request. Its memory stays in the backend's half. A second call changes nothing. */
   endCall(share: RequestMemoryShare): void {
     if (share.isAtBackend) this.#calls--;
     share.isAtBackend = false;
@@ -120,8 +121,8 @@ export class RequestBudget {
     const { bytesMax, requestBytesMax } = this.#options;
     const { received } = this.#bytes;
     const half = bytesMax / 2;
-    // The memory above this mark can complete any request. The mark drops while memory is short, so that the state
-    // changes rarely.
+    // If more memory than this is free, any request can be completed. While memory is short, this mark is lower, so
+    // that the state changes rarely.
     const mark = half - requestBytesMax - (this.#isMemoryShort ? half / 8 : 0);
     const isShort = received > Math.max(0, mark);
     if (isShort) this.#resumeShortest(half - received);
@@ -161,7 +162,7 @@ export class RequestMemoryShare {
   half: "received" | "sent" = "received";
   isAtBackend = false;
   isRead = true;
-  /** The last time when the request was not slow. */
+  /** The last time at which the request was not slow. */
   lastQuickMs: number;
   #newBytes = 0;
 

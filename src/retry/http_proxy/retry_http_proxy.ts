@@ -1,6 +1,6 @@
 /**
  * The HTTP proxy in front of a backend. It responds in bounded time, whatever the backend does. A request that could
- * not be delivered, or is above the limit of requests at the backend, is stored durably before its client gets a
+ * not be delivered, or that exceeds the limit of requests at the backend, is stored durably before its client gets a
  * response.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -29,21 +29,21 @@ import { newGuid } from "../../base/support/guid.ts";
 import { makeProxyFault, type ProxyFaultKind, type StoredMessageId } from "./fault_body.ts";
 import { onAbort } from "../../base/support/abort.ts";
 
-/** The response header with the id of the stored message. */
+/** The response header that contains the ID of the stored message. */
 const idHeader = "baton-message-id";
 
-/** Time limit in ms for the head of a request. */
+/** The time limit for the head of a request, in milliseconds. */
 const headMsMax = 10_000;
-/** Time in ms for storing requests that were at the backend when the drain time ended. */
+/** The time for storing requests that were at the backend when the drain time ended, in milliseconds. */
 const finalStoreMs = 2000;
-/** Approximate bytes of memory that a request takes besides its head and body. */
+/** The approximate memory that a request takes in addition to its head and body, in bytes. */
 const requestBytes = 1024;
 const headBytesMax = 64 << 10;
 
-/** Methods that request no action (RFC 9110, 9.2.1), so that there is nothing to do later. */
+/** The methods that request no action (RFC 9110, 9.2.1). For such a request, there is nothing to do later. */
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
-/** Asks the circuit breaker whether a request may go to the backend. Null in the options if there is no processor. */
+/** Asks the circuit breaker whether a request may go to the backend, and tells it how the request ended. */
 export interface BackendCallGate {
   beginCall(): { readonly isProbe: boolean } | null;
   endCall(call: { readonly isProbe: boolean }, isHealthy: boolean | null): void;
@@ -54,29 +54,29 @@ interface RetryHttpProxyOptions {
   readonly backend: HttpRequestTarget;
   readonly store: StoreClient;
   readonly rules: RetryRules;
-  /** Whether the redirections 301, 302 and 303 are followed, too, for requests that could be stored. */
+  /** If true, also follows the redirections 301, 302 and 303, for requests that could be stored. */
   readonly follow: boolean;
   readonly timeoutMs: number;
   readonly bodyBytesMax: number;
   readonly bodyTimeoutMs: number;
   /**
-   * Bytes of memory for all requests in progress; at least twice `bodyBytesMax`, so that every request may go to the
-   * backend.
+   * The memory for all requests in progress, in bytes. It is at least twice `bodyBytesMax`, so that every request may
+   * go to the backend.
    */
   readonly memoryBytes: number;
-  /** Maximum number of requests at the backend. Further requests are stored without a first try. */
+  /** The most requests at the backend. Further requests are stored without being tried. */
   readonly callsMax: number;
   readonly connectionsMax: number;
-  /** Status of the response to a stored request that will be tried again. Null means the status of the failure. */
+  /** The status of the response to a stored request that will be tried again; null for the status of the failure. */
   readonly storedStatus: number | null;
   readonly clock: Clock;
   readonly gate: BackendCallGate | null;
-  /** Logs a stored message and the reason. `isTried` is true if there was a first try. */
+  /** Logs a stored message and the reason. `isTried` is true if it was tried. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
   /** Reports that a client got only a part of a response. */
   readonly onCut: (why: string) => void;
-  /** Tests replace this. */
+  /** The function that listens; tests replace it. */
   readonly listen?: (address: Address, options: HttpListenerOptions) => Promise<ProxyListener>;
 }
 
@@ -104,7 +104,7 @@ export class RetryHttpProxy {
     this.#budget = new RequestBudget({ bytesMax: memoryBytes + 2 * headBytesMax, requestBytesMax, callsMax, clock });
   }
 
-  /** Resolves with the actual address. Rejects with CANNOT_CREATE. */
+  /** Listens. Resolves with the actual address. Rejects with CANNOT_CREATE. */
   async listen(address: Address): Promise<Address> {
     const { connectionsMax, clock, listen = listenHttp } = this.#options;
     this.#listener = await listen(address, {
@@ -118,8 +118,8 @@ export class RetryHttpProxy {
   }
 
   /**
-   * Accepts no new connections. Resolves when all requests in progress have a response. After `signal`, requests at the
-   * backend are stored, and incomplete requests are abandoned.
+   * Accepts no new connections. Resolves when all requests in progress have a response. When `signal` aborts, requests
+   * at the backend are stored, and incomplete requests are abandoned.
    */
   async close(signal: AbortSignal): Promise<void> {
     this.#listener?.stop();
@@ -180,7 +180,7 @@ export class RetryHttpProxy {
       const why = `a ${method} request with a body cannot be forwarded: the body would be lost`;
       return respondFault(response, headers, { kind: "bad_request", why, stored: null });
     }
-    // The key is stored, too, so that the backend can recognize all tries as the same message.
+    // The key is stored, too. By the key, the backend can recognize all tries as the same message.
     const passed = forwardedHeaders(headers);
     const isKeyed = safeMethods.has(method) || httpHeaderValue(passed, idempotencyHeader) !== null;
     const keyed: HttpHeaders = isKeyed ? passed : [...passed, ["Idempotency-Key", newGuid()]];
@@ -204,8 +204,8 @@ export class RetryHttpProxy {
   }
 
   /**
-   * Asks the circuit breaker only below the limit of requests, because a request that is not sent could use up the
-   * probe.
+   * Tries a request or stores it. Asks the circuit breaker only below the limit of requests, because a request that is
+   * not sent could use up the probe.
    */
   async #tryOrStore(response: ServerResponse, call: ProxiedRequest, path: string): Promise<void> {
     const { gate, callsMax, rules } = this.#options;
@@ -233,7 +233,10 @@ export class RetryHttpProxy {
     }
   }
 
-  /** Follows redirections only for requests that could be stored. Clients follow the others. */
+  /**
+   * Sends a request to the backend. Follows redirections only for requests that could be stored; clients follow the
+   * others.
+   */
   #callBackend(path: string, { method, headers, body }: ProxiedRequest): Promise<HttpSendResult> {
     const { client, backend, timeoutMs, rules, follow } = this.#options;
     return client.send({ origin: backend.origin, path, method, headers, body }, {
@@ -312,7 +315,7 @@ export class RetryHttpProxy {
     respondFault(response, headers, { ...fault, ...status });
   }
 
-  /** Stores the request. The message is durable if the result has an id. */
+  /** Stores the request. If the result has an ID, the message is durable. */
   async #store(
     { method, path, headers, body }: ProxiedRequest,
     tried: FirstTry | null,
@@ -362,14 +365,14 @@ function respondFault(
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),
     "cache-control": "no-store",
-    // Only a request that is not stored should be sent again by its client.
+    // Sets retry-after only for a request that is not stored, because its client should send it again.
     ...(kind === "overloaded" && stored === null ? { "retry-after": "1" } : {}),
     ...(stored === null ? {} : { [idHeader]: stored.id }),
   });
   response.end(body);
 }
 
-/** Time in ms in which a client has to receive what was written. */
+/** The time in which a client must receive what was written, in milliseconds. */
 const takeMsMax = 60_000;
 
 interface BackendReply {
@@ -379,9 +382,9 @@ interface BackendReply {
 }
 
 /**
- * Passes the response of a backend to a client, except for headers of the connection. Returns why the response is
- * incomplete, or null. Closes the connection after an incomplete response, so that the client notices it. Also returns
- * null if the client has left.
+ * Passes the response of a backend to a client, except for headers of the connection. Returns the reason why the
+ * response is incomplete; null if it is complete or the client has left. After an incomplete response, closes the
+ * connection, so that the client notices.
  */
 async function passResponse(
   response: ServerResponse,
@@ -410,8 +413,8 @@ async function passResponse(
 }
 
 /**
- * Returns the headers to pass, with the length of the body if the backend has sent it. Headers with invalid names are
- * left out; invalid characters of values become "?".
+ * Returns the headers to pass, with the length of the body if the backend has sent it. Omits headers with invalid
+ * names; invalid characters of values become "?".
  */
 function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
   const length = httpHeaderValue(headers, "content-length");
@@ -423,8 +426,8 @@ function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
 }
 
 /**
- * Sends what was written and closes the connection without the end of the body, so that the client notices that
- * something is missing.
+ * Sends what was written, and closes the connection before the end of the body. The client thus notices that something
+ * is missing.
  */
 function cutOff(response: ServerResponse, hasLength: boolean, clock: Clock): void {
   const { socket, req } = response;
@@ -432,8 +435,8 @@ function cutOff(response: ServerResponse, hasLength: boolean, clock: Clock): voi
   const cancel = clock.startTimer(takeMsMax, () => response.destroy());
   response.once("close", cancel);
   response.flushHeaders();
-  // An HTTP/1.0 client without a length takes the end of the connection for the end of the body. Therefore its
-  // connection is reset.
+  // If there is no length, an HTTP/1.0 client takes the end of the connection for the end of the body. Its connection
+  // is therefore reset.
   const isFramed = req.httpVersion !== "1.0" || hasLength;
   if (isFramed) socket.end(() => response.destroy());
   else socket.write("", () => socket.resetAndDestroy());

@@ -4,19 +4,21 @@
  */
 
 export interface BatchPacerOptions {
-  /** Maximum number of messages in each interval, or at each time of the schedule. Null means no limit. */
+  /** The most messages in each interval, or at each time of the schedule; null for no limit. */
   readonly batch: number | null;
   readonly intervalMs: number;
-  /** Returns the first time of the schedule after `afterMs`, or null if there is none. Left out without a schedule. */
+  /**
+   * Returns the first time of the schedule after `afterMs`; null if there is none. Undefined if there is no schedule.
+   */
   readonly nextTimeMs?: ((afterMs: number) => number | null) | undefined;
 }
 
 export interface BatchPacer {
-  /** Number of messages that may still be claimed before `nextMs`. */
+  /** The number of messages that may still be claimed before `nextMs`. */
   readonly messagesLeft: number;
-  /** The time when the batch is refilled. Null means never. */
+  /** The time at which the batch is refilled; null for never. */
   readonly nextMs: number | null;
-  /** The last reading of the wall clock, to notice when the clock is set back. */
+  /** The last reading of the wall clock. It reveals when the clock is set back. */
   readonly seenMs: number;
 }
 
@@ -35,12 +37,15 @@ export function batchPacerAtTime(sampler: BatchPacer, options: BatchPacerOptions
   if (nowMs < nextMs) return { ...sampler, seenMs: nowMs };
   const { batch, intervalMs, nextTimeMs } = options;
   const left = batch ?? Infinity;
-  // A processor that was suspended does not make up for missed times of the schedule.
+  // A suspended processor does not make up for missed times of the schedule.
   const next = nextTimeMs === undefined ? nowMs + intervalMs : nextTimeMs(nowMs);
   return { messagesLeft: left, nextMs: next, seenMs: nowMs };
 }
 
-/** If a claim of a schedule found fewer messages than asked for, the next claim waits for the next time. */
+/**
+ * Returns the pacer after a claim. If a claim at a time of the schedule found fewer messages than it asked for, the
+ * next claim waits for the next time.
+ */
 export function pacerAfterClaim(sampler: BatchPacer, options: BatchPacerOptions, { count, asked }: {
   readonly count: number;
   readonly asked: number;

@@ -4,21 +4,21 @@
  */
 
 export interface BreakerOptions {
-  /** Failures in a row that open the breaker. With 0 it never opens. */
+  /** The number of failures in a row that opens the breaker. If it is 0, the breaker never opens. */
   readonly failuresMax: number;
-  /** Time from opening to the probe, in milliseconds. */
+  /** The time from opening the breaker to the probe, in milliseconds. */
   readonly resetMs: number;
 }
 
 export type Breaker =
   | { readonly kind: "closed"; readonly failures: number }
   | { readonly kind: "open"; readonly untilMs: number }
-  /** One probe is in flight. */
+  /** A single call, the probe, is in flight. */
   | { readonly kind: "half_open" };
 
 export const closedBreaker: Breaker = { kind: "closed", failures: 0 };
 
-/** How many calls may start now, besides the calls in flight. */
+/** Returns how many calls may start now, in addition to the calls in flight. */
 export function breakerCallsAllowed(breaker: Breaker, nowMs: number): 0 | 1 | typeof Infinity {
   if (breaker.kind === "closed") return Infinity;
   return breaker.kind === "open" && nowMs >= breaker.untilMs ? 1 : 0;
@@ -29,8 +29,8 @@ export function breakerAfterCallStart(breaker: Breaker): Breaker {
 }
 
 /**
- * Records the end of a call. `isHealthy` says whether the backend responded, even if it refused the message; null means
- * unknown. While the breaker is open or half open, only the probe changes its state.
+ * Records the end of a call. `isHealthy` is true if the backend responded, even if it refused the message; null if that
+ * is unknown. While the breaker is open or half open, only the probe changes its state.
  */
 export function breakerAfterCall(
   breaker: Breaker,
@@ -53,7 +53,7 @@ export function breakerAfterCall(
   return { kind: "closed", failures };
 }
 
-/** The time of the next probe. Infinity means that the result of a probe in flight decides. */
+/** Returns the time of the next probe. Infinity means that a probe is in flight, and its result decides. */
 export function nextBreakerProbeMs(breaker: Breaker): number {
   return breaker.kind === "open" ? breaker.untilMs : breaker.kind === "closed" ? -Infinity : Infinity;
 }

@@ -9,7 +9,7 @@ import { describeWhoReachesSockets } from "../../base/sockets/socket_reach.ts";
 
 const { gauge, counter } = metricFactory("baton_retry");
 
-/** Returns null if no page is served. The log gets the address of the page. */
+/** Serves the page. Returns null if no page was requested. Logs the address of the page. */
 export async function retryStatusPage(
   listen: string | undefined,
   processor: StoreProcessor,

@@ -47,7 +47,7 @@ export type ProcessorEvent =
     readonly error: string | null;
   }
   | { readonly kind: "given_back"; readonly message: ClaimedMessage; readonly why: string }
-  /** The result came too late to count. */
+  /** The result of a try that came too late to count. */
   | { readonly kind: "stale"; readonly message: ClaimedMessage }
   | { readonly kind: "reclaimed"; readonly count: number }
   | { readonly kind: "breaker"; readonly state: Breaker["kind"] }
@@ -58,7 +58,7 @@ export interface RetryProcessorOptions {
   readonly target: Target;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
-  /** The current boot of the machine, and the milliseconds since then. */
+  /** The ID of the machine's current boot, and the milliseconds since that boot. */
   readonly boot: { readonly id: string; nowMs(): number };
   readonly pid: number;
   readonly leaseMs: number;
@@ -68,16 +68,16 @@ export interface RetryProcessorOptions {
   readonly rate: Rate | null;
   readonly pacing: BatchPacerOptions;
   readonly breaker: BreakerOptions;
-  /** Time in ms in which tries may continue after a stop request. */
+  /** How long tries may continue after a request to stop, in milliseconds. */
   readonly drainMs: number;
-  /** `tried` ends the run when all due messages were tried once; `empty` ends it when no message waits. */
+  /** When the run ends. `tried`: when all due messages were tried once. `empty`: when no message waits. */
   readonly until: "stopped" | "tried" | "empty";
   readonly onEvent: (event: ProcessorEvent) => void;
 }
 
-/** Milliseconds between two checks for expired leases of other processors. */
+/** The time between two checks for expired leases of other processors, in milliseconds. */
 const reclaimEveryMs = 1000;
-/** Milliseconds before another attempt to record a result: first and maximum. */
+/** The first and the longest pause before another attempt to record a result, in milliseconds. */
 const busyRetryMs = 200;
 const busyRetryMsMax = 5000;
 
@@ -112,7 +112,7 @@ export class RetryProcessor {
     return this.#breaker;
   }
 
-  /** Asks the circuit breaker for a call that is not a try. Returns null if it is not allowed. */
+  /** Asks the circuit breaker for a call that is not a try. Returns null if no call is allowed. */
   beginCall(): { readonly isProbe: boolean } | null {
     if (breakerCallsAllowed(this.#breaker, this.#options.clock.now()) === 0) return null;
     const isProbe = this.#breaker.kind === "open";
@@ -120,7 +120,7 @@ export class RetryProcessor {
     return { isProbe };
   }
 
-  /** Records the end of a call of `beginCall`. */
+  /** Records the end of a call that `beginCall` has allowed. */
   endCall({ isProbe }: { readonly isProbe: boolean }, isHealthy: boolean | null): void {
     const { clock, breaker } = this.#options;
     this.#setBreaker(breakerAfterCall(this.#breaker, { isHealthy, isProbe, nowMs: clock.now() }, breaker));
@@ -134,7 +134,8 @@ export class RetryProcessor {
   }
 
   /**
-   * Prevents further tries. Tries in flight may continue for the drain time; a second call of `stop` stops them now.
+   * Prevents further tries. Tries in flight may continue for the drain time; a second call of `stop` stops them
+   * immediately.
    */
   stop(): void {
     if (this.#isStopping) this.#lease?.stopTries();
@@ -152,7 +153,7 @@ export class RetryProcessor {
     this.wakeUp();
   }
 
-  /** Runs until `stop`, or until the state that `until` names. Rejects when the processor cannot continue. */
+  /** Runs until `stop`, or until the condition `until` is true. Rejects when the processor cannot continue. */
   async run(): Promise<void> {
     this.#startedMs = this.#options.wallClockMs();
     try {
@@ -215,7 +216,7 @@ export class RetryProcessor {
     const { until, store, order } = this.#options;
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
-    // A message behind another message with the same key is still to be tried. Messages that an open breaker or a
+    // A message behind another message with the same key must still be tried. Messages that an open breaker or a
     // used-up batch holds back are left to the next run.
     if (until === "tried") return !this.#hasMore || this.#pacer.messagesLeft <= 0 || this.#breaker.kind !== "closed";
     return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;
@@ -227,10 +228,11 @@ export class RetryProcessor {
     this.#pacer = batchPacerAtTime(this.#pacer, pacing, wallClockMs());
     const max = this.#claimAllowance();
     if (max === 0) return false;
-    // A run with --once tries only what was due at its start. If the clock was set back, the earlier time counts.
+    // A run with --once tries only messages that were due at its start. If the clock was set back, the earlier time
+    // counts.
     this.#startedMs = Math.min(this.#startedMs, wallClockMs());
     const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
-    // A claim of large messages takes long and delays the next renewal.
+    // Renews the lease if necessary, because a claim of large messages takes long and delays the next renewal.
     await this.#retryWhileBusy(() => this.#renewIfDue(lease));
     if (lease.isOver()) return false;
     const claim = await this.#retryWhileBusy(() => store.call("claim", { owner: lease.owner, max, order, nowMs }));
@@ -275,14 +277,14 @@ export class RetryProcessor {
     await using share: TryLease = lease.makeTryLease(message.id, message.fence);
     let result: TryResult;
     try {
-      // The process may have been suspended since the claim. Without a lease no try may start.
+      // The process may have been suspended since the claim. If the lease has ended, no try may start.
       if (lease.isOver()) result = { kind: "lost" };
       else {
         this.#options.onEvent({ kind: "began", message });
         result = await this.#options.target.deliver(message, share);
       }
     } catch (error) {
-      // This is a bug in the target. The message counts as crashed when the lease ends.
+      // An error here is a bug in the target. The message counts as crashed when the lease ends.
       return this.fail(toBatonError(error));
     }
     const isHealthy = result.kind === "tried" ? result.isHealthy : null;
@@ -373,7 +375,7 @@ export class RetryProcessor {
   }
 
   /**
-   * Returns whether the same call may succeed later, and may be repeated (postgres_retry_store.ts). A service waits for
+   * Returns true if the same call may succeed later, and may be repeated (postgres_retry_store.ts). A service waits for
    * a database that cannot be reached. A run that ends by itself reports the error, because the next run may be waiting
    * for its end.
    */
@@ -384,7 +386,7 @@ export class RetryProcessor {
     return code === "STORE_FULL" || code === "LOCK_BUSY" || code === "OUTCOME_UNKNOWN";
   }
 
-  /** Repeats a call while the store is full or busy. Returns null if the lease ended or the store failed. */
+  /** Repeats a call while the store is full or busy. Returns null if the lease has ended or the store has failed. */
   async #retryWhileBusy<T>(
     ask: () => Promise<T>,
     lost: AbortSignal | undefined = this.#lease?.lost,
@@ -409,17 +411,20 @@ export function toBatonError(error: unknown): BatonError {
   return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
 }
 
-/** The longest wait in ms. The wall clock may be set, and another process may notify this one late. */
+/**
+ * The longest wait in milliseconds. Waits are limited because the wall clock may be set, and another process may notify
+ * this one late.
+ */
 const wakeMsMax = 1000;
 
 interface WakeFacts {
-  /** True if there is a free slot for a try. A new free slot wakes the processor. */
+  /** True if there is a free slot for a try. When a slot becomes free, the processor is woken. */
   readonly mayClaim: boolean;
-  /** Time until circuit breaker, rate limit and batch allow a claim; 0 or less means now. */
+  /** The time until circuit breaker, rate limit and batch allow a claim, in milliseconds; 0 or less means now. */
   readonly breakerMs: number;
   readonly tokenMs: number;
   readonly batchMs: number;
-  /** Time until the next message is due. Infinity means that no such message is known. */
+  /** The time until the next message is due, in milliseconds; Infinity if no such message is known. */
   readonly dueMs: number;
 }
 

@@ -9,7 +9,7 @@ import type { StoreRules } from "../queue/store_rules.ts";
 import { anyExitOrStatus, type ExitOrStatusKinds, parseExitsAndStatuses, type RetryRules } from "../targets/outcome.ts";
 import { parseDuration } from "../../base/support/duration.ts";
 
-/** Default memory in bytes for the requests in progress. */
+/** The default memory for the requests in progress, in bytes. */
 const requestMemoryBytes = 256 << 20;
 
 type PolicyValues = SettingValues<typeof retryPolicySettings>;
@@ -23,7 +23,7 @@ const policies = {
 
 const maxDelayMsDefault = 2 * 3_600_000;
 
-/** Throws USAGE or CONFIG. */
+/** Reads the policy for retries. Throws USAGE or CONFIG. */
 export function readRetryPolicy(values: PolicyValues, sources: ConfigSources): RetryPolicy {
   const defaults = policies[values.retryPolicy];
   const { retryDelays, retryInterval: intervalMs = defaults.intervalMs } = values;
@@ -47,7 +47,10 @@ export function readRetryPolicy(values: PolicyValues, sources: ConfigSources): R
   };
 }
 
-/** Throws USAGE or CONFIG for a list without delays, and for delays that another backoff would ignore. */
+/**
+ * Returns the kind of delays. Throws USAGE or CONFIG for a list without delays, and for delays that another kind would
+ * ignore.
+ */
 function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["backoff"] {
   const { retryPolicy, retryBackoff: given, retryDelays } = values;
   const { flags } = sources;
@@ -57,11 +60,12 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
         throw new BatonError("USAGE", "list needs --delays, such as --delays 1s,10s,1m");
       });
     }
-    // An interval that the user has written is kept as a fixed delay, unless a backoff is named as well.
+    // If the user has written an interval, it becomes a fixed delay, unless a backoff is also given.
     return given ?? (values.retryInterval === undefined ? policies[retryPolicy].backoff : "fixed");
   }
   if (given === undefined || given === "list") return "list";
-  // The command line decides. A backoff there overrides a list in the file, and a list overrides a backoff in the file.
+  // The command line decides. On the command line, a backoff overrides a list in the file, and a list overrides a
+  // backoff in the file.
   if (flags.has("retryBackoff") && !flags.has("retryDelays")) return given;
   if (given === "fixed" && !flags.has("retryBackoff")) return "list";
   return addOriginToErrors("retryDelays", retryPolicySettings.retryDelays, sources, () => {
@@ -70,8 +74,8 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
 }
 
 /**
- * `kinds` says what the codes of this command can mean. A file may have codes for other commands, but an option may
- * not. Throws USAGE or CONFIG.
+ * Reads the rules for results of tries. `kinds` says what the codes of this command can mean. A file may contain codes
+ * for other commands, but an option may not. Throws USAGE or CONFIG.
  */
 export function readRetryRules(
   values: PolicyValues,
@@ -97,7 +101,7 @@ export function readStoreRules(values: PolicyValues & LimitValues, sources: Conf
   };
 }
 
-/** Returns bytes. Throws USAGE or CONFIG. */
+/** Returns the memory for requests in bytes. Throws USAGE or CONFIG. */
 export function readRequestMemory(
   values: LimitValues & SettingValues<typeof retryServeSettings>,
   sources: ConfigSources,

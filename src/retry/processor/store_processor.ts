@@ -1,6 +1,6 @@
 /**
  * A processor with all its parts: the store in its thread, the forwarder of dead letters, ingest from a topic, and the
- * log. It also watches for messages of other processes and removes old messages. Used by `run` and `serve`.
+ * log. Also watches for messages of other processes and removes old messages. Used by `run` and `serve`.
  */
 import process from "node:process";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
@@ -33,7 +33,7 @@ import { readStoreRules } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 import { type MachineBoot, readMachineBoot } from "../queue/machine_boot.ts";
 
-/** Simulations replace these parts of the system. */
+/** The parts of the system that a simulation replaces. */
 export interface ProcessorSystem {
   readonly clock: () => Clock;
   readonly boot: () => Promise<MachineBoot>;
@@ -56,7 +56,7 @@ const realSystem: ProcessorSystem = {
 
 interface StoreProcessorOptions {
   readonly location: { readonly name: string; readonly folder: string | null };
-  /** Opens the store. A function, so that a program without databases contains no code for them. */
+  /** Opens the store. Passed as a function, so that a program without databases contains no code for them. */
   readonly openStore: (options: ServiceStoreOptions) => Promise<ServiceStore>;
   readonly target: Target;
   readonly values:
@@ -71,21 +71,24 @@ interface StoreProcessorOptions {
   readonly sources: ConfigSources;
   readonly log: Log;
   readonly until: "stopped" | "tried" | "empty";
-  /** Null if no topic is used. The caller closes the clients. */
+  /** The clients of topics; null if no topic is used. The caller closes the clients. */
   readonly topics: TopicClients | null;
-  /** Simulations replace this. */
+  /** The parts of the system; simulations replace them. */
   readonly system?: ProcessorSystem;
 }
 
-/** Milliseconds between two checks for messages that other processes stored. */
+/** The time between two checks for messages that other processes have stored, in milliseconds. */
 const watchEveryMs = 100;
-/** Milliseconds after the end of a lease in which a guard on a busy machine still kills its commands. */
+/**
+ * The time after the end of a lease in which a guard on a busy machine may still be killing its commands, in
+ * milliseconds.
+ */
 const graceMs = 2000;
 const forgetEveryMs = 60_000;
 
 /** Counts the work of a process since it started, for /metrics. */
 class RetryCounters {
-  /** Number of tries that ended, by the later state of the message. */
+  /** The number of tries that have ended, by the state of the message after the try. */
   readonly ended = { done: 0, waiting: 0, dead: 0, dropped: 0 };
   stale = 0;
   reclaimed = 0;
@@ -112,7 +115,7 @@ interface ProcessorParts {
   readonly log: Log;
   readonly forwarder: DeadLetterForwarder | null;
   readonly ingest: TopicIngestTask | null;
-  /** Whether the messages that are now in the topic are ingested before the first try, and none afterwards. */
+  /** If true, ingests the messages that are now in the topic before the first try, and none afterwards. */
   readonly drainsTopic: boolean;
   readonly keepDoneMs: number;
 }
@@ -204,7 +207,10 @@ export class StoreProcessor implements AsyncDisposable {
     this.#parts.processor.stop();
   }
 
-  /** `onReady` is called when the log has its reserved size, so that a full disk stops no later attempt. */
+  /**
+   * Runs the processor. `onReady` is called when the log has its reserved size. From then on, a full disk no longer
+   * prevents recording.
+   */
   async run(onReady?: () => Promise<void>): Promise<void> {
     const { store, processor, ingest, drainsTopic, forwarder } = this.#parts;
     await store.call("reserveLog").catch(() => {});
@@ -232,7 +238,7 @@ export class StoreProcessor implements AsyncDisposable {
     await this.#checkDeadLetters();
   }
 
-  /** Warns about dead letters of processes without --dead-letter, which this process does not send. */
+  /** Warns about dead letters of processes that run without --dead-letter. This process does not send them. */
   async #nameKeptLetters(): Promise<void> {
     const { store, forwarder, log } = this.#parts;
     if (forwarder === null) return;
@@ -247,7 +253,7 @@ export class StoreProcessor implements AsyncDisposable {
     this.#kept = count;
   }
 
-  /** Rejects if damaged messages were not tried. For a run that ends by itself. */
+  /** Rejects if damaged messages were not tried. Used at the end of a run that ends by itself. */
   async #checkDamaged(): Promise<void> {
     const { store } = this.#parts;
     if (await store.call("damageCount") === 0) return;
@@ -260,7 +266,7 @@ export class StoreProcessor implements AsyncDisposable {
     );
   }
 
-  /** Rejects if dead letters were not delivered. For a run that ends by itself. */
+  /** Rejects if dead letters were not delivered. Used at the end of a run that ends by itself. */
   async #checkDeadLetters(): Promise<void> {
     if (this.#parts.forwarder === null) return;
     const { count, error } = await this.#parts.store.call("deadLetterBacklog");
@@ -275,7 +281,10 @@ export class StoreProcessor implements AsyncDisposable {
     await this.#parts.store.close();
   }
 
-  /** Returns an error instead of throwing it, because the messages of the store are tried first. */
+  /**
+   * Ingests the messages of the topic. Returns an error instead of throwing it, because the messages of the store are
+   * tried first.
+   */
   async #drain(): Promise<BatonError | null> {
     try {
       await this.#parts.ingest?.drain(this.#stopping.signal);
@@ -295,7 +304,7 @@ export class StoreProcessor implements AsyncDisposable {
     }
   }
 
-  /** Logs why waiting messages are suddenly tried later or earlier. */
+  /** Logs that the wall clock was set, which explains why waiting messages are suddenly tried later or earlier. */
   #logClockStep(byMs: number): void {
     if (byMs === 0) return;
     const [way, when] = byMs < 0 ? ["back", "later"] : ["forward", "earlier"];
@@ -304,7 +313,7 @@ export class StoreProcessor implements AsyncDisposable {
     this.#parts.log("warning", "clock_set", sentence, { by_ms: Math.round(byMs) });
   }
 
-  /** Removes old messages in small transactions, so that other calls do not wait for long. */
+  /** Removes old messages in small transactions: other calls then do not wait for long. */
   async #forgetOld(): Promise<void> {
     const { store, keepDoneMs } = this.#parts;
     do {
@@ -313,13 +322,13 @@ export class StoreProcessor implements AsyncDisposable {
           await store.call("forget", Date.now() - keepDoneMs) === operatorChangesMax && !this.#ending.signal.aborted
         );
       } catch (error) {
-        if (!(error instanceof BatonError)) throw error; // the processor meets the same error and reports it
+        if (!(error instanceof BatonError)) throw error; // the processor will meet the same error and report it
       }
       await this.#nameKeptLetters();
     } while (await this.#waitUnlessEnding(forgetEveryMs));
   }
 
-  /** Waits. Returns false if the background work has to end. */
+  /** Waits. Returns false if the background work must end. */
   async #waitUnlessEnding(milliseconds: number): Promise<boolean> {
     await sleep(this.#parts.clock, milliseconds, this.#ending.signal).catch(() => {});
     return !this.#ending.signal.aborted;
@@ -350,7 +359,7 @@ async function openIngest(
   return new TopicIngestTask({ clients, topic, store, log, onIngested });
 }
 
-/** Returns null if dead letters stay in the store. */
+/** Opens the forwarder of dead letters. Returns null if dead letters stay in the store. */
 async function openForwarder(
   options: StoreProcessorOptions,
   store: ServiceStore,
@@ -379,7 +388,7 @@ async function openForwarder(
   });
 }
 
-/** Smaller differences in ms are ignored, because a clock may be adjusted slowly. */
+/** The smallest difference that counts as a step of the clock, in milliseconds. A clock may be adjusted slowly. */
 const stepMsMin = 1000;
 
 export class WallClockStepDetector {
@@ -390,7 +399,10 @@ export class WallClockStepDetector {
     this.#gapMs = wallMs - nowMs;
   }
 
-  /** Returns how many milliseconds the wall clock was set forward since the last call. Negative means back. */
+  /**
+   * Returns how many milliseconds the wall clock was set forward since the last call; a negative number if it was set
+   * back.
+   */
   stepSinceLastCheck(nowMs: number, wallMs: number): number {
     const byMs = wallMs - nowMs - this.#gapMs;
     if (Math.abs(byMs) < stepMsMin) return 0;

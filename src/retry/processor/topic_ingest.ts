@@ -1,7 +1,7 @@
 /**
- * Moves each message of a publish/subscribe topic once into the message store. The transaction that stores messages
- * also records the last id; the subscriber acknowledges them afterwards. If the process dies in between, the store
- * recognizes repeated messages by their ids, which increase and are never reused.
+ * Moves each message of a publish/subscribe topic into the message store, exactly once. The transaction that stores
+ * messages also records the last ID; after it, the subscriber acknowledges the messages. If the process dies between
+ * these steps, the store recognizes repeated messages by their IDs, which increase and are never reused.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { backoffMs, outageBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
@@ -24,16 +24,16 @@ export interface TopicIngestOptions {
   readonly wallClockMs: () => number;
   /** Called with the number of messages that are new in the store. */
   readonly onIngested: (count: number) => void;
-  /** Called with an error that is not final; the topic is read again. */
+  /** Called with an error that is not final; the topic is then read again. */
   readonly onFailure: (why: string) => void;
 }
 
-/** Maximum number of messages in one request, and in one transaction. */
+/** The most messages in one request, and in one transaction. */
 const fetchMax = 256;
-/** Time in ms that one request waits for a message. */
+/** How long one request waits for a message, in milliseconds. */
 const fetchWaitMs = 20_000;
 
-/** Errors that another attempt would meet again. */
+/** The codes of errors that another attempt would meet again. */
 const finalCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "REFUSED",
   "FENCED",
@@ -51,7 +51,7 @@ export class TopicIngest {
     this.#options = options;
   }
 
-  /** Moves messages until the signal. Rejects with an error of `finalCodes`. */
+  /** Moves messages until the signal aborts. Rejects with an error of `finalCodes`. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, onFailure } = this.#options;
     const mayRetry = (error: unknown) => {
@@ -71,8 +71,8 @@ export class TopicIngest {
   }
 
   /**
-   * Moves the messages that are in the topic now. Rejects with the errors of `run`, or with UNREACHABLE without a
-   * response within `firstMs`. A run from a crontab should not wait for a whole request timeout.
+   * Moves the messages that are in the topic now. Rejects with the errors of `run`. Rejects with UNREACHABLE if there
+   * is no response within `firstMs`, because a run from a crontab should not wait for a whole request timeout.
    */
   async drain(signal: AbortSignal, { firstMs }: { readonly firstMs: number }): Promise<void> {
     const { clock, subscriber: { topic } } = this.#options;
@@ -104,15 +104,15 @@ export class TopicIngest {
   async #subscribe(signal: AbortSignal): Promise<void> {
     const { client, subscriber: { topic }, store } = this.#options;
     await client.subscribe(topic, { signal });
-    // A topic that was created again starts at the first id, so the recorded id is old. It is read first, because
-    // another processor may store newer messages meanwhile.
+    // A topic that was created again starts at the first ID, so the recorded ID is too high. The recorded ID is read
+    // first, because another processor may store newer messages at the same time.
     const last = await store.call("lastIngestedId", topic);
     const { end = 0 } = await client.info(topic, { signal });
     if (last > end) await store.call("forgetIngested", topic, last);
     this.#isSubscribed = true;
   }
 
-  /** Stores all messages in their order. A transaction contains as many as the store has room for. */
+  /** Stores all messages in their order. Each transaction contains as many as the store has room for. */
   async #ingest(messages: readonly ReceivedMessage[], signal: AbortSignal): Promise<void> {
     const { subscriber, store, wallClockMs, clock, onIngested, onFailure } = this.#options;
     let size = messages.length;
@@ -148,10 +148,10 @@ export interface TopicIngestTaskOptions {
   readonly onIngested: (count: number) => void;
 }
 
-/** Milliseconds after which the log says that another process reads the topic. */
+/** The time after which the log says that another process reads the topic, in milliseconds. */
 const busyNoticeMs = 500;
 
-/** Reads a topic for a processor. Only one process of a store reads it at a time. */
+/** Reads a topic for a processor. Only one process of a store reads the topic at a time. */
 export class TopicIngestTask {
   readonly #options: TopicIngestTaskOptions;
 
@@ -175,7 +175,7 @@ export class TopicIngestTask {
     if (open !== null) await this.#ingest(open).drain(signal, { firstMs: destinationCheckTimeoutMs });
   }
 
-  /** Returns null if another process reads the topic. */
+  /** Opens a client of the topic. Returns null if another process reads the topic. */
   async #open(signal: AbortSignal): Promise<OpenTopicClient | null> {
     const { clients, topic, log } = this.#options;
     try {

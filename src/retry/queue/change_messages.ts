@@ -11,7 +11,7 @@ export interface MessageChanges {
   readonly refused: { readonly id: string; readonly state: ChangeRefusal }[];
 }
 
-/** Changes messages by their ids, each in a transaction of its own. */
+/** Changes messages by their IDs, each in a separate transaction. */
 export async function changeMessagesById(
   store: CommandStore,
   ids: readonly string[],
@@ -25,7 +25,7 @@ export async function changeMessagesById(
   return { changed: ids.length - refused.length, refused };
 }
 
-/** Changes all waiting messages that match. Returns their number. */
+/** Changes all waiting messages that match a filter. Returns their number. */
 export async function changeWaiting(
   store: CommandStore,
   conditions: MessageConditions,
@@ -46,7 +46,7 @@ export async function changeWaiting(
   }
 }
 
-/** Purges all dead letters that match. Returns their number. */
+/** Purges all dead letters that match a filter. Returns their number. */
 export async function purgeDeadLetters(
   store: CommandStore,
   conditions: MessageConditions,
@@ -61,14 +61,14 @@ export async function purgeDeadLetters(
 }
 
 /**
- * Redrives all dead letters that match, each at most once, even if it dies again. Returns their number. Rejects with
- * the reason of the signal.
+ * Redrives all dead letters that match a filter, each at most once, even if it dies again. Returns their number.
+ * Rejects with the reason of the signal.
  */
 export async function redriveDeadLetters(
   store: CommandStore,
   conditions: MessageConditions,
   { rate, clock, signal, onRedriven }: {
-    /** Null means no limit. */
+    /** The most redrives in a time; null for no limit. */
     readonly rate: Rate | null;
     readonly clock: Clock;
     readonly signal: AbortSignal;
@@ -87,7 +87,7 @@ export async function redriveDeadLetters(
       bucket = { ...bucket, tokens: bucket.tokens - count };
       if (count < Math.min(max, operatorChangesMax)) return redriven;
     }
-    // Lets the event loop run at least once, so that signals are handled.
+    // Waits at least one turn of the event loop, so that signals are handled.
     await sleep(clock, rate === null ? 0 : Math.max(0, nextRateTokenAtMs(bucket, rate) - clock.now()), signal);
   }
 }

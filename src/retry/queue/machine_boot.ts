@@ -13,7 +13,10 @@ export interface MachineBoot {
   nowMs(): number;
 }
 
-/** Rejects CONFIG where the clock of the machine cannot be read: processes could not agree on the end of a lease. */
+/**
+ * Returns the boot clock. Rejects with CONFIG if the clock of the machine cannot be read: processes could then not
+ * agree on the end of a lease.
+ */
 export async function readMachineBoot(): Promise<MachineBoot> {
   const libc = await loadLibc();
   const nowMs = libc === null ? uptimeMs : () => libc.bootTimeMs();
@@ -21,7 +24,8 @@ export async function readMachineBoot(): Promise<MachineBoot> {
   try {
     id = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
   } catch {
-    // Not Linux: the clock starts at 0 with each boot, and an older lease ends when the clock reaches its end.
+    // This system is not Linux: the clock starts at 0 with each boot, and an older lease ends when the clock reaches
+    // its end.
   }
   if (!(nowMs() > 0)) {
     throw new BatonError(
@@ -33,8 +37,8 @@ export async function readMachineBoot(): Promise<MachineBoot> {
 }
 
 /**
- * The same clock where the C library cannot be called, as under Node.js, in steps of 10 ms. NaN where it cannot be
- * read.
+ * Returns the time since boot, for systems where the C library cannot be called, such as Node.js. The time has steps of
+ * 10 ms. NaN if it cannot be read.
  */
 function uptimeMs(): number {
   try {
@@ -44,7 +48,9 @@ function uptimeMs(): number {
   }
 }
 
-/** Returns the number of processors that try the messages of a store now; null if this machine cannot know it. */
+/**
+ * Returns the number of processors that try the messages of a store now; null if this machine cannot know the number.
+ */
 export async function countRunningProcessors(read: StoreClient["call"]): Promise<number | null> {
   let boot: MachineBoot;
   try {

@@ -1,6 +1,6 @@
 /**
- * The states of a stored message, and the effect of each event. Pure: the store applies each decision in one durable
- * transaction, and test/retry/model explores all of them with crashes in between.
+ * The states of a stored message, and the effect of each event. Pure. The store applies each decision in one durable
+ * transaction; test/retry/model tries all decisions with crashes between them.
  *
  *   waiting ──taken──▶ in flight ──tried──▶ done | waiting | dead | dropped
  *      ▲                   └──the lease ended, or the worker died──▶ waiting | dead (crashed)
@@ -15,8 +15,8 @@ export const messageStates = ["waiting", "in_flight", "done", "dead", "dropped",
 export type MessageState = (typeof messageStates)[number];
 
 /**
- * The reason why a message is dead or dropped. `damaged` means that its content differs from what was stored; `purged`
- * means that an operator gave it up.
+ * The reason why a message is dead or dropped. `damaged`: its content differs from what was stored. `purged`: an
+ * operator gave it up.
  */
 export const deathReasons = ["exhausted", "too_old", "final", "crashed", "damaged", "purged"] as const;
 export type DeathReason = (typeof deathReasons)[number];
@@ -26,34 +26,34 @@ export type MessageChange = "retry" | "cancel" | "redrive" | "purge";
 
 export interface MessageLife {
   readonly state: MessageState;
-  /** Tries that ended since the message was accepted or redriven, including its first try. */
+  /** The number of tries that have ended since the message was accepted or redriven, including its first try. */
   readonly tries: number;
-  /** Number of tries that ended because their worker died. `tries` does not include them. */
+  /** The number of tries that ended because their worker died. They are not included in `tries`. */
   readonly crashes: number;
   /** The fencing number of the last started try. It increases with each try. */
   readonly fence: number;
-  /** The time when the message was accepted or redriven, in ms of the wall clock. */
+  /** The time at which the message was accepted or redriven, in milliseconds of the wall clock. */
   readonly sinceMs: number;
-  /** The time of the next try. Only valid while the state is "waiting". */
+  /** The time of the next try. It is valid only while the state is "waiting". */
   readonly nextAtMs: number;
   readonly reason: DeathReason | null;
 }
 
 export interface LifeRules {
   readonly policy: RetryPolicy;
-  /** A message with this many crashes is dead. */
+  /** The number of crashes with which a message is dead. */
   readonly maxCrashes: number;
   /** True if messages that fail permanently are dropped. Otherwise they are kept as dead letters. */
   readonly drops: boolean;
 }
 
-/** The meaning of a try for its message. */
+/** The result of a try, as it counts for its message. */
 export interface TryEnd {
   readonly outcome: "done" | "retry" | "final";
   readonly retryAfterMs: number | null;
 }
 
-/** Returns the state of a new message. `tried` is the result of its first try, or null. */
+/** Returns the state of a new message. `tried` is the result of its first try; null if it was not tried. */
 export function newLife(tried: TryEnd | null, rules: LifeRules, nowMs: number, random: () => number): MessageLife {
   const fresh: MessageLife = {
     state: "waiting",
@@ -74,8 +74,8 @@ export function lifeAfterClaim(life: MessageLife, nowMs: number): MessageLife | 
 }
 
 /**
- * Applies the result of the try with the fencing number `fence`. Returns null, to ignore the result, if the message has
- * another owner now.
+ * Returns the state after the result of the try with the fencing number `fence`. Returns null if the message has
+ * another owner now; the result must then be ignored.
  */
 export function lifeAfterTry(
   life: MessageLife,
@@ -88,14 +88,15 @@ export function lifeAfterTry(
 }
 
 /**
- * Makes a message wait again if its try was certainly not started. Returns null if the message has another owner now.
+ * Returns the waiting state of a message whose try was certainly not started. Returns null if the message has another
+ * owner now.
  */
 export function lifeAfterReturn(life: MessageLife, fence: number, nowMs: number): MessageLife | null {
   if (life.state !== "in_flight" || life.fence !== fence) return null;
   return { ...life, state: "waiting", nextAtMs: nowMs };
 }
 
-/** Makes a message wait again, or dead, after its worker died. Returns null if the message was not in flight. */
+/** Returns the state of a message whose worker died: waiting or dead. Returns null if the message was not in flight. */
 export function lifeAfterCrash(
   life: MessageLife,
   rules: LifeRules,
@@ -114,12 +115,15 @@ export function lifeAfterCrash(
   return { ...life, crashes, state: "waiting", nextAtMs: next.kind === "at" ? next.atMs : nowMs };
 }
 
-/** Makes a claimed message dead because its content is damaged. It is kept even where dead letters are dropped. */
+/**
+ * Returns the dead state of a claimed message whose content is damaged. Such a message is kept even if dead letters are
+ * dropped.
+ */
 export function lifeAfterDamage(life: MessageLife): MessageLife {
   return { ...life, state: "dead", reason: "damaged" };
 }
 
-/** Returns the state after a change by an operator, or null if the message cannot be changed so. */
+/** Returns the state after an operator's change; null if this change of the message is not possible. */
 export function lifeAfterChange(life: MessageLife, change: MessageChange, nowMs: number): MessageLife | null {
   switch (change) {
     case "retry":
@@ -138,15 +142,13 @@ export function lifeDueNow(life: MessageLife, nowMs: number): MessageLife | null
   return life.state === "waiting" ? { ...life, nextAtMs: Math.min(life.nextAtMs, nowMs) } : null;
 }
 
-/**
- * Cancels a waiting message, for an operator. Returns null for other states, because a try in flight cannot be stopped.
- */
+/** Cancels a waiting message, for an operator. Returns null for other states: a try in flight cannot be stopped. */
 export function lifeAfterCancel(life: MessageLife): MessageLife | null {
   return life.state === "waiting" ? { ...life, state: "cancelled" } : null;
 }
 
 /**
- * Makes a dead letter wait again with all its tries. The fencing number is kept. Returns null if the message is not
+ * Makes a dead letter wait again, with all its tries. Keeps the fencing number. Returns null if the message is not
  * dead.
  */
 export function lifeAfterRedrive(life: MessageLife, nowMs: number): MessageLife | null {

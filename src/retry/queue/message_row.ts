@@ -34,7 +34,7 @@ export function messageLifeInRow(row: DatabaseRow): MessageLife {
   };
 }
 
-/** Makes a message from its row and from `rest`, which is not in the row. */
+/** Makes a message from its row and from `rest`, the values that are not in the row. */
 export function messageOfRow(row: DatabaseRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
   const { nextAtMs, ...life } = messageLifeInRow(row);
   return {
@@ -55,30 +55,30 @@ export function isPendingLetter(row: DatabaseRow): boolean {
   return messageStateInRow(row) === "dead" && ["pending", "sending"].includes(forwardStateOf(row));
 }
 
-/** Returns whether the content of the message has to be stored. */
+/** Returns true if the content of the message must stay stored. */
 export function keepsContent(row: DatabaseRow): boolean {
   return statesWithBody.includes(messageStateInRow(row)) && forwardStateOf(row) !== "forwarded";
 }
 
-/** Returns the state of the message after a change by an operator, or null if it cannot be changed so. */
+/** Returns the state of the message after an operator's change; null if this change is not possible. */
 export function changedMessageLife(row: DatabaseRow, change: MessageChange, nowMs: number): MessageLife | null {
   if (change === "redrive" && forwardStateOf(row) === "forwarded") return null;
   return lifeAfterChange(messageLifeInRow(row), change, nowMs);
 }
 
-/** Returns the state because of which a message cannot be changed. */
+/** Returns the state that makes an operator's change impossible. */
 export function stateOfUnchangedMessage(row: DatabaseRow): MessageState | "forwarded" {
   return forwardStateOf(row) === "forwarded" ? "forwarded" : messageStateInRow(row);
 }
 
-/** Returns the number of a message by its id, with or without the name of the store. Returns null for other ids. */
+/** Returns the number of a message from its ID, which may include the name of the store. Returns null for other IDs. */
 export function messageNumberOfId(id: string, storeName: string): number | null {
   const prefix = `${storeName}-`;
   const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
   return number === undefined ? null : Number(number);
 }
 
-/** Returns the first row, and as many more as fit into a claim. */
+/** Returns the first row, and as many of the next rows as fit into a claim. */
 export function limitRowsByBytes<Row extends DatabaseRow>(rows: readonly Row[]): readonly Row[] {
   let bytes = 0;
   const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);

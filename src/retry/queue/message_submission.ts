@@ -7,7 +7,7 @@ const chunkMessages = 512;
 const chunkBytes = 4 << 20;
 
 export interface SubmissionOptions {
-  /** May throw; earlier messages are then stored or not, as after an interruption. */
+  /** Makes a message. If it throws, earlier messages are either stored or not, as after an interruption. */
   readonly makeMessage: (body: Uint8Array) => NewMessage;
   readonly onStored: (count: number) => void;
 }
@@ -29,7 +29,7 @@ export class MessageSubmission {
 
   async add(bodies: readonly Uint8Array[]): Promise<void> {
     for (const body of bodies) {
-      // Copies the body, because a view would send its whole buffer to the thread.
+      // Copies the body, because sending a view to the thread would send its whole buffer.
       this.#chunk.push(this.#options.makeMessage(body.slice()));
       this.#bytes += body.byteLength;
       if (this.#chunk.length >= chunkMessages || this.#bytes >= chunkBytes) await this.#send();
@@ -47,8 +47,8 @@ export class MessageSubmission {
   }
 
   /**
-   * Waits for the previous transaction, so that no message is stored after a refused message. New messages can be added
-   * meanwhile.
+   * Sends the next transaction. Waits for the previous one, so that no message is stored after a refused message. New
+   * messages can be added during this wait.
    */
   async #send(): Promise<void> {
     const messages = this.#chunk;

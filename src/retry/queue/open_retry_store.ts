@@ -14,11 +14,11 @@ import type { WorkProgress } from "../../base/support/work_progress.ts";
 
 export interface StoreDatabase {
   readonly address: DatabaseAddress;
-  /** Whether a database is refused if its commits do not wait for a standby. */
+  /** If true, refuses a database whose commits do not wait for a standby. */
   readonly requiresSync: boolean;
-  /** Whether the tables are created, or changed to the format of this program, before the store is opened. */
+  /** If true, creates the tables, or changes them to the format of this program, before the store is opened. */
   readonly migrates: boolean;
-  /** Whether the database may be in another cluster than the one where its tables were created. */
+  /** If true, the database may be in another cluster than the one where its tables were created. */
   readonly wasMoved: boolean;
 }
 
@@ -33,7 +33,7 @@ export type StoreLocation =
     readonly database: StoreDatabase;
   });
 
-/** Rejects with the errors of `DirectStore` or `PostgresRetryStore.open`. */
+/** Opens a store. Rejects with the errors of `DirectStore` or `PostgresRetryStore.open`. */
 export async function openCommandStore(
   { name, folder, database }: StoreLocation,
   { rules = readOnlyRules, mustExist }: { readonly rules?: StoreRules; readonly mustExist: boolean },
@@ -44,8 +44,8 @@ export async function openCommandStore(
 }
 
 /**
- * Rejects with CONFIG if the store does not exist. In a folder, only checks for the file, so that other processes cause
- * no wait.
+ * Rejects with CONFIG if the store does not exist. For a folder, only checks that the file exists, so that other
+ * processes cause no wait.
  */
 export async function requireStoreAt(location: StoreLocation): Promise<void> {
   if (location.database === null) {
@@ -53,7 +53,9 @@ export async function requireStoreAt(location: StoreLocation): Promise<void> {
   } else await (await openCommandStore(location, { mustExist: true }))[Symbol.asyncDispose]();
 }
 
-/** Returns false if a part of the path is a file or not accessible. Opening the store then reports a better error. */
+/**
+ * Returns false if a part of the path is a file or not accessible. Opening the store then reports a more precise error.
+ */
 function canBeFolder(path: string): boolean {
   try {
     statSync(path, { throwIfNoEntry: false });

@@ -1,7 +1,7 @@
 /**
- * The lease of a processor on its messages in flight, and its share for each try. The store knows the end of the lease
- * on the boot clock; this object knows it on the clock of this process. A lease is counted from before its renewal was
- * requested.
+ * The lease of a processor on its messages in flight, and the share of the lease for each try. The store knows the end
+ * of the lease on the boot clock; this object knows it on the clock of this process. A lease is measured from before
+ * its renewal was requested.
  */
 import { BatonError } from "../../base/errors.ts";
 import { CleanupScope, onAbort } from "../../base/support/abort.ts";
@@ -10,9 +10,9 @@ import { newGuid } from "../../base/support/guid.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 
-/** The share of one try, which ends with the lease, or earlier when the processor stops. */
+/** The share of one try. It ends with the lease; if the processor stops, it ends earlier. */
 export interface TryLease extends Lease {
-  /** Aborts when the try has to end because the processor stops. The lease itself is not lost. */
+  /** Aborts when the try must end because the processor stops. The lease itself is not lost. */
   readonly stopped: AbortSignal;
 }
 
@@ -73,7 +73,7 @@ export class ProcessorLease {
     this.#cancel();
   }
 
-  /** Returns whether the lease has ended. After a suspend, this call also ends the tries in flight. */
+  /** Returns true if the lease has ended. After a suspend, this call also ends the tries in flight. */
   isOver(): boolean {
     this.#options.clock.noticeSuspend();
     if (this.#options.clock.now() >= this.#endMs) this.lose(endedByClock);

@@ -1,4 +1,4 @@
-/** A rate limit by a token bucket: a number of tries in a time, evenly spread. */
+/** A rate limit by a token bucket: the most tries in a time, evenly spread. */
 import { BatonError } from "../../base/errors.ts";
 import { parseDuration } from "../../base/support/duration.ts";
 
@@ -8,7 +8,7 @@ export interface Rate {
 }
 
 export interface RateBucket {
-  /** May have a fraction. */
+  /** The number of tokens; may have a fraction. */
   readonly tokens: number;
   readonly atMs: number;
 }
@@ -31,7 +31,7 @@ function capacityOf({ count, perMs }: Rate): number {
   return Math.max(1, (count * 1000) / perMs);
 }
 
-/** Returns a bucket with only one token, so that a start after a pause causes no burst. */
+/** Returns a bucket with only one token. A start after a pause then causes no burst of tries. */
 export function initialRateBucket(nowMs: number): RateBucket {
   return { tokens: 1, atMs: nowMs };
 }

@@ -1,6 +1,6 @@
 /**
- * Executes the calls of a message store. message_life.ts decides the next state of a message; the engine reads and
- * writes rows. Calls are written as steps, which never wait over SQLite, but wait for answers of PostgreSQL
+ * Carries out the calls of a message store. message_life.ts decides the next state of a message; the engine reads and
+ * writes rows. Calls are written as steps, which never wait for SQLite, but wait for answers of PostgreSQL
  * (retry_rows.ts). Limits are checked first, so that a refused call changes nothing.
  */
 import { BatonError } from "../../base/errors.ts";
@@ -60,7 +60,7 @@ export class RetryEngine {
     this.#random = random;
   }
 
-  /** Starts a call. Returns its steps if the engine itself decides something, otherwise the answer of the rows. */
+  /** Starts a call. If the engine itself must decide something, returns its steps; otherwise the answer of the rows. */
   call<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
@@ -98,8 +98,8 @@ export class RetryEngine {
       const nowMs = this.#rows.nowMs(callerMs);
       const rows = yield* this.#newRows(fresh.map(({ body }) => ({ head, body, key: null, tried: null })), nowMs);
       const added = rows.map((row, at) => ({ ...row, id: fresh[at]?.id ?? 0 }));
-      // Otherwise another process, or an earlier copy of the statement, has stored some messages. Then they are
-      // compared again.
+      // If `add` returns false, another process, or an earlier copy of the statement, has stored some messages. The
+      // messages are then compared again.
       if (yield* awaitAnswer(this.#rows.topics.add(topic, last, added, nowMs))) return fresh.length;
     }
   }
@@ -116,7 +116,10 @@ export class RetryEngine {
     return messages.map((message) => ({ message, life: newLife(message.tried, this.#rules, nowMs, this.#random) }));
   }
 
-  /** Throws STORE_FULL if the additional messages exceed a limit. Other processes may exceed it at the same time. */
+  /**
+   * Throws STORE_FULL if the additional messages exceed a limit. If other processes store messages at the same time,
+   * the limit may still be exceeded.
+   */
   *#requireRoom(count: number, bytes: number, storedBytes: number): StepGenerator {
     const used = yield* awaitAnswer(this.#rows.messages.used());
     const { maxMessages, maxBytes } = this.#rules;
@@ -199,7 +202,7 @@ export class RetryEngine {
     return { messages, nextMs: claim.nextMs };
   }
 
-  /** Gives back messages of a claim that had no answer. */
+  /** Returns to the queue the messages of a claim whose answer was lost. */
   *#giveBackUnknown(owner: number, callerMs: number): StepGenerator {
     yield* this.#changeFound(callerMs, () => this.#rows.processors.unknown(owner), (row, nowMs) => {
       const life = messageLifeInRow(row);
@@ -243,7 +246,7 @@ export class RetryEngine {
     return { ...this.#storedMessage(row), ...content };
   }
 
-  /** Changes one message. Decides again if another process changes the message at the same moment. */
+  /** Changes one message. If another process changes the message at the same moment, decides again. */
   *change(id: string, change: MessageChange, callerMs: number): StepGenerator<ChangeRefusal | null> {
     const { messages } = this.#rows;
     const seq = messageNumberOfId(id, this.#rows.key);
@@ -279,7 +282,7 @@ export class RetryEngine {
     }
   }
 
-  /** Changes messages, but removes damaged ones. Returns how many, or null if none can be changed so. */
+  /** Changes messages; removes damaged ones. Returns how many; null if this change is possible for none of them. */
   *#changeRows(
     found: readonly MessageRow[],
     change: MessageChange,
@@ -305,7 +308,7 @@ export class RetryEngine {
     if (found.length === 0) return pending;
     for (const { row, content } of yield* awaitAnswer(messages.read(found.map((row) => Number(row["seq"]))))) {
       if (typeof content === "string") {
-        // A damaged dead letter is not forwarded. It is delayed, so that other dead letters do not wait for it.
+        // A dead letter that is damaged is not forwarded. It is delayed, so that other dead letters do not wait for it.
         yield* awaitAnswer(letters.recordForwardFailure(Number(row["seq"]), content, callerMs));
       } else if (content !== null && isPendingLetter(row)) {
         const forwardOffset = row["forward_offset"] === null ? null : Number(row["forward_offset"]);
@@ -315,7 +318,7 @@ export class RetryEngine {
     return pending;
   }
 
-  /** Converts the time of the next try, because the caller compares it with its own clock. */
+  /** Converts the time of the next try to the caller's clock, because the caller compares it with that clock. */
   #localLife(life: MessageLife): MessageLife {
     return { ...life, nextAtMs: this.#rows.toLocalMs(life.nextAtMs) };
   }

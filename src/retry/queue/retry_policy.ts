@@ -1,29 +1,30 @@
 /** Decides when a message is tried again, and when it is given up. */
 
 export interface RetryPolicy {
-  /** Maximum number of tries after the first one. */
+  /** The most tries after the first one. */
   readonly maxRetries: number;
   readonly backoff: "fixed" | "linear" | "exponential" | "list";
-  /** The first delay in ms; with `fixed`, every delay. */
+  /** The first delay, in milliseconds. With `fixed`, every delay. */
   readonly intervalMs: number;
-  /** The delays of `list`, one for each redelivery. The last delay repeats. */
+  /** The delays of `list`, one for each retry. The last delay repeats. */
   readonly delaysMs: readonly number[];
-  /** The longest delay. A Retry-After may be longer. */
+  /** The longest delay, in milliseconds. A Retry-After may be longer. */
   readonly maxDelayMs: number;
   /**
-   * `full` is a random time from 0 to the delay. `equal` is half of the delay plus a random time up to the other half.
+   * The kind of jitter. `full`: a random time from 0 to the delay. `equal`: half of the delay plus a random time up to
+   * the other half.
    */
   readonly jitter: "none" | "full" | "equal";
-  /** The time after the message was accepted when the last try may start. Null means no limit. */
+  /** How long after a message was accepted the last try may start, in milliseconds; null for no limit. */
   readonly maxElapsedMs: number | null;
 }
 
-/** The longest Retry-After that is respected: one day. A longer one is probably a mistake. */
+/** The longest Retry-After that is respected, in milliseconds: one day. A longer one is probably a mistake. */
 export const retryAfterMsMax = 86_400_000;
 
 /**
- * Returns the delay before a redelivery in whole ms; the first redelivery is number 1. `random` returns a number below
- * 1.
+ * Returns the delay before a retry in whole milliseconds; the first retry is number 1. `random` returns a number from 0
+ * up to, but not including, 1.
  */
 export function redeliveryDelayMs(policy: RetryPolicy, redelivery: number, random: () => number): number {
   const full = Math.min(plainDelayMs(policy, redelivery), policy.maxDelayMs);
@@ -37,7 +38,7 @@ export function redeliveryDelayMs(policy: RetryPolicy, redelivery: number, rando
   }
 }
 
-/** Returns the delay before jitter and the limit are applied. */
+/** Returns the delay before jitter and the limit are applied, in milliseconds. */
 function plainDelayMs({ backoff, intervalMs, delaysMs }: RetryPolicy, redelivery: number): number {
   switch (backoff) {
     case "fixed":
@@ -53,12 +54,12 @@ function plainDelayMs({ backoff, intervalMs, delaysMs }: RetryPolicy, redelivery
 }
 
 export interface TryHistory {
-  /** Number of tries that have ended, including the last one. */
+  /** The number of tries that have ended, including the last one. */
   readonly tries: number;
   /** The time when the message was accepted or redriven. */
   readonly sinceMs: number;
   readonly nowMs: number;
-  /** The delay that the backend asked for with Retry-After, or null. */
+  /** The delay that the backend asked for with Retry-After, in milliseconds; null if it did not. */
   readonly retryAfterMs: number | null;
 }
 
@@ -78,10 +79,10 @@ export function decideNextTry(policy: RetryPolicy, tried: TryHistory, random: ()
 }
 
 export interface RetrySchedule {
-  /** The shortest and longest time between a try and the previous one; 0 for the first try. */
+  /** The shortest and longest time between each try and the previous one; 0 for the first try. */
   readonly delays: readonly { readonly minMs: number; readonly maxMs: number }[];
   readonly triesMax: number;
-  /** The shortest time from the first try to the last one. `maxTotalMs` is the longest. */
+  /** The shortest and the longest time from the first try to the last one, in milliseconds. */
   readonly minTotalMs: number;
   readonly maxTotalMs: number;
 }

@@ -21,7 +21,10 @@ export type MessageRow = DatabaseRow;
 
 export type MessageContent = Pick<ClaimedMessage, "head" | "body">;
 
-/** A row, with the content of its message if it is stored, or a sentence about its damage, which was reported. */
+/**
+ * A row, together with the content of its message if that is stored. If the content is damaged, a sentence about the
+ * damage, which was reported.
+ */
 export interface FoundMessage {
   readonly row: MessageRow;
   readonly content: MessageContent | string | null;
@@ -34,14 +37,14 @@ export interface NewRow {
 
 /** A change of a message that the engine has decided. */
 export interface MessageLifeChange {
-  /** The row before the change. Nothing is written if the message has changed since this row was read. */
+  /** The row before the change. If the message has changed since this row was read, nothing is written. */
   readonly row: MessageRow;
   readonly next: MessageLife;
   /** The time of the decision on the clock of the store. */
   readonly nowMs: number;
-  /** Set if a try has ended, with its error. */
+  /** The error of a try that has ended; undefined if no try has ended. */
   readonly tried?: { readonly error: string | null };
-  /** Why the message is damaged and cannot be tried. */
+  /** The reason why the message is damaged and cannot be tried. */
   readonly damage?: string;
   /** The number of the redrive that makes this change. */
   readonly redrive?: number;
@@ -56,7 +59,7 @@ export interface OwnClaim {
 export interface RowQuery extends MessageFilter {
   readonly afterSeq: number;
   readonly max: number;
-  /** Only dead letters that are not forwarded and that no redrive from this one on has redriven. */
+  /** Selects only dead letters that are not forwarded, and that no redrive from this one on has redriven. */
   readonly redrive?: number;
   /** Selects damaged rows, too. */
   readonly withDamaged?: boolean;
@@ -71,15 +74,15 @@ export interface MessageRows extends
   row(seq: number): ValueOrPromise<MessageRow | null>;
   /** Returns the matching messages, the oldest first. */
   find(query: RowQuery): ValueOrPromise<readonly MessageRow[]>;
-  /** Returns messages with their content in the order of `seqs`, without messages that no longer exist. */
+  /** Returns messages with their content, in the order of `seqs`. Omits messages that no longer exist. */
   read(seqs: readonly number[]): ValueOrPromise<readonly FoundMessage[]>;
-  /** Returns whether the row is undamaged. A damaged row can only be removed. */
+  /** Returns true if the row is undamaged. A damaged row can only be removed. */
   isIntact(row: MessageRow): boolean;
   /** Returns number and size of the messages that count towards the limits. */
   used(): ValueOrPromise<StateTotals>;
-  /** Stores all messages or none. Returns the number of the first one; the numbers of the others follow it. */
+  /** Stores all messages or none. Returns the number of the first one; the other messages have the next numbers. */
   insert(rows: readonly NewRow[], nowMs: number): ValueOrPromise<number>;
-  /** Writes changes. Returns how many of the messages have their change now. */
+  /** Writes changes. Returns the number of messages that have their change now. */
   write(changes: readonly MessageLifeChange[]): ValueOrPromise<number>;
   /** Removes a damaged message. */
   remove(seq: number): ValueOrPromise<void>;
@@ -88,24 +91,24 @@ export interface MessageRows extends
 /** The rows of processors, and their claims. */
 export interface ProcessorRows extends RowCalls<"register" | "renew" | "processorCount"> {
   /**
-   * Claims due messages. Returns null if the lease was given up. `ageMs` is the time since `nowMs` of the order.
-   * `nextMs` is the next due time, or null.
+   * Claims due messages. Returns null if the lease was given up. `ageMs` is the time since `nowMs` of the order, in
+   * milliseconds. `nextMs` is the next due time, or null.
    */
   take(
     order: ClaimRequest,
     ageMs: number,
   ): ValueOrPromise<{ readonly found: readonly FoundMessage[]; readonly nextMs: number | null } | null>;
-  /** Writes which messages of `take` are damaged. After a failure they are found again. */
+  /** Writes which messages of `take` are damaged. If that fails, they are found again. */
   writeDamaged(changes: readonly MessageLifeChange[]): ValueOrPromise<unknown>;
-  /** Returns messages of claims without an answer. None of the earlier claims can take more of them. */
+  /** Returns messages of claims whose answer was lost. None of the earlier claims can take more of them. */
   unknown(owner: number): ValueOrPromise<readonly MessageRow[]>;
-  /** Returns a claim of this processor, or null if the message has another owner now. */
+  /** Returns a claim of this processor; null if the message has another owner now. */
   claimed(seq: number, owner: number): OwnClaim | null;
   /** Writes the decision about a claim. Returns false if the message has another owner now. */
   writeEnd(claim: OwnClaim): ValueOrPromise<boolean>;
-  /** Returns processors with an expired lease. They can claim nothing more. */
+  /** Returns processors whose lease has expired. They can claim no more messages. */
   overdue(options: Parameters<StoreMethods["reclaim"]>[0]): ValueOrPromise<readonly number[]>;
-  /** Returns some of the messages that these processors have in flight; an empty list means none. */
+  /** Returns the next messages that these processors have in flight; an empty list if none are left. */
   inFlight(owners: readonly number[]): ValueOrPromise<readonly MessageRow[]>;
   removeOverdue(owners: readonly number[]): ValueOrPromise<void>;
   /** Removes a processor that has no messages in flight. */
@@ -119,26 +122,26 @@ export interface LetterRows extends
     | "recordForwardFailure"
   > {
   /**
-   * Returns pending dead letters that this process may send now: first those that are being sent, last those that
-   * failed, after their delay.
+   * Returns pending dead letters that this process may send now. First come those that are being sent; last those that
+   * have failed, after their delay.
    */
   pending(max: number, nowMs: number): ValueOrPromise<readonly MessageRow[]>;
-  /** Returns the last error of a pending dead letter, or else of the sink. */
+  /** Returns the last error of a pending dead letter; if it has none, the last error of the sink. */
   errorOf(row: MessageRow): string | null;
 }
 
 /** The last stored message of each topic. */
 export interface IngestRows extends RowCalls<"lastIngestedId" | "forgetIngested"> {
   /**
-   * Stores messages of a topic after the message `last`. Returns false, without a change, if `last` is no longer the
-   * last.
+   * Stores messages of a topic after the message `last`. If `last` is no longer the last one, returns false and changes
+   * nothing.
    */
   add(topic: string, last: number, messages: readonly IngestedRow[], nowMs: number): ValueOrPromise<boolean>;
 }
 
 export interface IngestedRow extends NewRow, Pick<IngestMessage, "id"> {}
 
-/** All rows of a store, and values of the disk or database below it. */
+/** All rows of a store, and values of the disk or database that contains them. */
 export interface RetryRows extends RowCalls<"reserveLog" | "disk" | "damageCount"> {
   readonly messages: MessageRows;
   readonly processors: ProcessorRows;
@@ -153,8 +156,8 @@ export interface RetryRows extends RowCalls<"reserveLog" | "disk" | "damageCount
   nowMs(callerMs: number): number;
   /** Converts a time of the store to the wall clock of this process. */
   toLocalMs(atMs: number): number;
-  /** Returns why nothing can be written, or null. */
+  /** Returns the reason why nothing can be written; null if writing is possible. */
   whyNotWritable(): ValueOrPromise<string | null>;
-  /** Returns why the disk has no room for this number of additional bytes, or null. */
+  /** Returns the reason why the disk has no room for this number of additional bytes; null if it has room. */
   whyNoRoom(bytes: number): string | null;
 }

@@ -1,4 +1,4 @@
-/** Limits of everything that can grow in a store. Some settings can lower them. */
+/** Limits of everything that can grow in a store. Some settings can lower these limits. */
 import { BatonError } from "../../base/errors.ts";
 import type { NewMessage } from "./stored_message.ts";
 
@@ -6,22 +6,22 @@ import type { NewMessage } from "./stored_message.ts";
 export const bodyBytesMax = 256 << 20;
 /** The largest --max-body for a store in a database, in bytes. The database needs several times this memory. */
 export const postgresBodyBytesMax = 64 << 20;
-/** Maximum size of command line, path and headers of a message, in bytes. */
+/** The largest size of command line, path and headers of a message, in bytes. */
 export const headBytesMax = 256 << 10;
-/** Maximum length of --key, in bytes. */
+/** The longest --key, in bytes. */
 export const keyBytesMax = 1024;
-/** Maximum length of the last error of a message, in characters. */
+/** The longest last error of a message, in characters. */
 export const errorCharsMax = 500;
-/** Maximum number of messages in one claim. */
+/** The most messages in one claim. */
 export const claimsMax = 256;
-/** Maximum size of the bodies in one claim, in bytes. The first body may be larger. */
+/** The largest size of the bodies in one claim, in bytes. The first body may be larger. */
 export const claimBytesMax = 32 << 20;
-/** Maximum number of rows in one transaction of an operator, so that other transactions do not wait for long. */
+/** The most rows in one transaction of an operator. Other transactions then do not wait for long. */
 export const operatorChangesMax = 1000;
-/** Reserved bytes of the write-ahead log, so that tries can be recorded when the disk is full. */
+/** The bytes of the write-ahead log that are reserved, so that tries can be recorded when the disk is full. */
 export const reservedLogBytes = 4 << 20;
 /**
- * Accepting messages leaves free space, so that messages can be tried and recorded. It is the smaller of
+ * The free space that accepting messages must leave, so that messages can be tried and recorded. It is the smaller of
  * `freeBytesKept` and this share of the disk, but at least `freeBytesLeast`.
  */
 export const freeBytesKept = 16 << 20;
@@ -29,12 +29,12 @@ export const freeShareKept = 0.05;
 export const freeBytesLeast = 8 << 20;
 /** Bytes that each message takes besides its content. */
 export const storedMessageOverheadBytes = 1024;
-/** When there is no room, pages are freed for this time in ms, `vacuumPages` in each transaction. */
+/** When there is no room, how long pages are freed, in milliseconds, `vacuumPages` in each transaction. */
 export const makeRoomMs = 500;
 export const vacuumPages = 256;
-/** How long a transaction waits for other processes, in ms. */
+/** How long a transaction waits for other processes, in milliseconds. */
 export const databaseBusyTimeoutMs = 30_000;
-/** Delays in ms before a failed dead letter is sent again: the first and the longest. */
+/** The first and the longest delay before a failed dead letter is sent again, in milliseconds. */
 export const forwardDelayMs = { first: 2000, max: 300_000 };
 
 /** Returns the size of a message in bytes. Throws BAD_DATA for a message that is too large for the store. */

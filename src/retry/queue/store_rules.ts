@@ -2,17 +2,17 @@
 import type { LifeRules } from "./message_life.ts";
 
 export interface CapacityRules {
-  /** Maximum size in bytes of the bodies of waiting, in-flight and dead messages. */
+  /** The most bytes that the bodies of waiting, in-flight and dead messages may have together. */
   readonly maxBytes: number;
   readonly maxMessages: number;
 }
 
 export interface StoreRules extends LifeRules, CapacityRules {
-  /** True if dead letters are forwarded to a sink. */
+  /** True if dead letters are sent to a sink. */
   readonly forwards: boolean;
 }
 
-/** Placeholder rules for commands that neither accept nor try messages. */
+/** The rules for commands that neither accept nor try messages. They are never applied. */
 export const readOnlyRules: StoreRules = {
   policy: {
     maxRetries: 0,

@@ -2,13 +2,13 @@
 import type { StatementError } from "../../base/postgres/statement_error.ts";
 import type { MessageLife, TryEnd } from "./message_life.ts";
 
-/** The data of a message without its body. */
+/** Everything that was stored with a message except its body. */
 export type MessageHead =
-  /** Arguments of a command and its working directory. They are null if `run --exec` names the command. */
+  /** The command of a message. `argv` and `cwd` are null if `run --exec` names the command. */
   | { readonly kind: "command"; readonly argv: readonly string[] | null; readonly cwd: string | null }
   /**
-   * `path` starts with a slash and includes the query. Headers keep their order. Without `origin`, `run --url` names
-   * the backend.
+   * The request of a message. `path` starts with a slash and includes the query. Headers keep their order. If `origin`
+   * is missing, `run --url` names the backend.
    */
   | {
     readonly kind: "http";
@@ -18,29 +18,29 @@ export type MessageHead =
     readonly headers: readonly (readonly [string, string])[];
   };
 
-/** How far a dead letter is forwarded to a sink. */
+/** The steps of a dead letter on its way to a sink. */
 export const forwardStates = ["none", "pending", "sending", "forwarded"] as const;
 
 export interface StoredMessage extends Omit<MessageLife, "nextAtMs"> {
   readonly seq: number;
-  /** The name of the store and the number of the message. Unique among all stores. */
+  /** The name of the store and the number of the message, which are unique among all stores. */
   readonly id: string;
   readonly key: string | null;
-  /** The time when the message was accepted, in ms of the wall clock like the times below. */
+  /** When the message was accepted, in milliseconds of the wall clock. The times below have the same unit. */
   readonly firstMs: number;
-  /** The end of the last try, or null if there was none. */
+  /** When the last try ended; null if there was none. */
   readonly lastMs: number | null;
-  /** The time of the next try, or null if there is none. */
+  /** When the next try is due; null if there is none. */
   readonly nextMs: number | null;
   readonly error: string | null;
   readonly forwardState: (typeof forwardStates)[number];
   /** The last error of a pending dead letter. */
   readonly forwardError: string | null;
-  /** Size of the body in bytes. */
+  /** The size of the body in bytes. */
   readonly bytes: number;
 }
 
-/** A claimed message with its content; `fence` is the fencing number of the claim. */
+/** A message that a processor has claimed, with its content. `fence` is the fencing number of the claim. */
 export interface ClaimedMessage extends StoredMessage {
   readonly head: MessageHead;
   readonly body: Uint8Array;
@@ -50,13 +50,13 @@ export interface NewMessage {
   readonly head: MessageHead;
   readonly body: Uint8Array;
   readonly key: string | null;
-  /** The failed first try, or null if the message was not tried yet. */
+  /** The first try, which failed before the message was stored; null if the message was not tried yet. */
   readonly tried: FirstTry | null;
 }
 
 export interface FirstTry extends TryEnd {
   readonly outcome: "retry" | "final";
-  /** The last error that the message shows. */
+  /** The last error of the message, as commands show it. */
   readonly error: string;
 }
 
@@ -66,7 +66,7 @@ export interface StateTotals {
 }
 
 /**
- * Returns whether messages of a failed `accept` may be stored nevertheless. A disk may have written them before it
+ * Returns true if messages of a failed `accept` may be stored nevertheless: a disk may have written them before it
  * failed.
  */
 export function mayBeStored(error: unknown): boolean {

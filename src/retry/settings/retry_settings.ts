@@ -1,4 +1,7 @@
-/** Settings of the retry processor: section `[retry]` of a configuration file, or BATON_RETRY_… in the environment. */
+/**
+ * Defines the settings of the retry processor: section `[retry]` of a configuration file, or BATON_RETRY_… in the
+ * environment.
+ */
 import { BatonError } from "../../base/errors.ts";
 import {
   flagSetting,
@@ -48,7 +51,7 @@ export const retryStoreSettings = {
   }),
 } satisfies SettingTable;
 
-/** The size of a body, up to the largest that a store accepts. */
+/** The size of a body, which cannot exceed the largest size that a store accepts. */
 const bodySizeType: SettingValueType<number> = {
   ...sizeType(),
   parse(written) {
@@ -73,7 +76,7 @@ export const retryLimitSettings = putSettingsIntoGroup("limits", {
   }),
 }) satisfies SettingTable;
 
-/** Settings for the policy, which decides when a message is tried again and when it is given up. */
+/** Settings of the policy, which decides when a message is tried again and when it is given up. */
 export const retryPolicySettings = putSettingsIntoGroup("policy", {
   retryPolicy: retry("policy", choiceType(["standard", "wso2"]), {
     help:
@@ -134,7 +137,7 @@ export const retryPolicySettings = putSettingsIntoGroup("policy", {
   }),
 }) satisfies SettingTable;
 
-/** Settings for claiming and trying messages, for `run` and `serve`. */
+/** Settings of `run` and `serve` for claiming and trying messages. */
 export const retryProcessorSettings = putSettingsIntoGroup("processing", {
   retryConcurrency: flagSetting("-j, --concurrency", integerType("count", { min: 1, max: 1024 }), {
     basic: true,
@@ -186,7 +189,7 @@ export const retryProcessorSettings = putSettingsIntoGroup("processing", {
   }),
 }) satisfies SettingTable;
 
-/** Settings for the redaction of dead letters that leave the store, and of the output of commands for operators. */
+/** Settings that hide secrets in dead letters that leave the store, and in the output of commands for operators. */
 export const retryRedactSettings = putSettingsIntoGroup("output", {
   retryRedact: retry("redact", choiceType(["secrets", "none"]), {
     help:
@@ -209,7 +212,7 @@ export const retryRedactSettings = putSettingsIntoGroup("output", {
   }),
 }) satisfies SettingTable;
 
-/** Settings for the limits of `serve` for simultaneous requests. */
+/** Settings that limit the simultaneous requests of `serve`. */
 export const retryServeSettings = putSettingsIntoGroup("limits", {
   retryAnswerStored: retry("answer_stored", integerType("status", { min: 200, max: 599 }), {
     group: "main",
@@ -236,7 +239,7 @@ export const retryServeSettings = putSettingsIntoGroup("limits", {
   }),
 }) satisfies SettingTable;
 
-/** Settings for topics as source and destination, for `run` and `serve`. The settings of the proxies are separate. */
+/** Settings of `run` and `serve` for topics as source and destination. The settings of the proxies are separate. */
 export const retryTopicSettings = putSettingsIntoGroup("processing", {
   retryFromTopic: flagSetting("--from-topic", textType("topic"), {
     once: true,

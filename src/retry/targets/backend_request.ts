@@ -1,4 +1,4 @@
-/** Builds the request to a backend from a received request or a stored message. */
+/** Builds the request to a backend from a received request or from a stored message. */
 import { METHODS } from "node:http";
 import { BatonError } from "../../base/errors.ts";
 import type { OutgoingHttpRequest } from "../../base/http/http_exchange.ts";
@@ -11,12 +11,12 @@ import {
 } from "../../base/http/request_target.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
-/** The header by which a backend recognizes a message that it has already processed. */
+/** The header by which a backend can recognize a message that it has already processed. */
 export const idempotencyHeader = "idempotency-key";
 
 /**
- * Headers that concern one connection instead of the message (RFC 9110, 7.6.1), and headers that are set for each
- * request.
+ * Headers that belong to one connection and not to the message (RFC 9110, 7.6.1), and headers that baton itself sets
+ * for each request.
  */
 const hopByHop: ReadonlySet<string> = new Set([
   "connection",
@@ -33,10 +33,13 @@ const hopByHop: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Methods for requests without a body, or with a body that has no meaning (RFC 9110, 9.3). */
+/** Methods whose requests have no body, or a body that has no meaning (RFC 9110, 9.3). */
 const bodiless: ReadonlySet<string> = new Set(["CONNECT", "GET", "HEAD", "TRACE"]);
 
-/** Removes the headers of the connection, including those that `Connection` lists. */
+/**
+ * Returns the headers that are passed on. The headers of the connection, including those that `Connection` lists, are
+ * left out.
+ */
 export function forwardedHeaders(headers: HttpHeaders): HttpHeaders {
   const named = headers.filter(([name]) => name.toLowerCase() === "connection").flatMap(([, value]) =>
     value.split(",")
@@ -46,8 +49,8 @@ export function forwardedHeaders(headers: HttpHeaders): HttpHeaders {
 }
 
 /**
- * Parses the URL of a backend. Throws USAGE if no message can be sent there. With `isWhole`, the URL is for a single
- * request and may have a query.
+ * Parses the URL of a backend. Throws USAGE if no message can be sent there. If `isWhole` is true, the URL is for a
+ * single request and may have a query.
  */
 export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): HttpRequestTarget {
   const shown = removeLoginFromUrl(url);
@@ -60,12 +63,12 @@ export function parseBackend(url: string, { isWhole = false }: { readonly isWhol
   if (parsed.protocol !== "http:" && parsed.protocol !== "https:") {
     throw new BatonError("USAGE", `"${shown}" is not supported: use http: or https:`);
   }
-  // The URL parser guesses a host for http:host and http:///host.
+  // The URL parser would guess a host for http:host and http:///host.
   if (!/^\s*https?:[/\\]{2}[^/\\]/i.test(url) || parsed.port === "0") {
     throw new BatonError("USAGE", `"${shown}" has no host or no port that can be reached: use http://HOST:PORT/PATH`);
   }
   if (parsed.username !== "" || parsed.password !== "") {
-    // The error does not repeat the URL, because the message may be written to a log.
+    // The error does not show the URL, because the message may be written to a log, and the URL has a password.
     const why = "clients send their own Authorization, and run and call have --header Authorization:…";
     throw new BatonError(
       "USAGE",
@@ -80,8 +83,8 @@ export function parseBackend(url: string, { isWhole = false }: { readonly isWhol
 }
 
 /**
- * Returns the request for a stored message. `backend` is null if the message names its backend. Returns null if the
- * message cannot be sent there.
+ * Returns the request for a stored message. `backend` is null if the message names its own backend. Returns null if the
+ * message cannot be sent to a backend.
  */
 export function buildBackendRequest(
   head: MessageHead,
@@ -113,8 +116,8 @@ function placeFor(head: MessageHead, backend: HttpRequestTarget | null): HttpReq
 }
 
 /**
- * Parses `Name: value`. Throws USAGE also for headers that cannot be sent, because otherwise every message would fail.
- * The error contains no value, because it may be secret.
+ * Parses headers that are written as `Name: value`. Throws USAGE for a wrong header and for one that cannot be sent,
+ * because every message would fail. The error does not show the value, which may be secret.
  */
 export function parseHeaders(lines: readonly string[]): HttpHeaders {
   return lines.map((line, at) => {
@@ -125,7 +128,7 @@ export function parseHeaders(lines: readonly string[]): HttpHeaders {
       throw new BatonError("USAGE", `${what} is not a header: use Name:value`);
     }
     const lower = name.toLowerCase();
-    // The same key for all messages would make a backend ignore all but the first message.
+    // If all messages had the same key, a backend would ignore all but the first one.
     if (hopByHop.has(lower) || lower === idempotencyHeader) {
       throw new BatonError("USAGE", `The header ${name} is not allowed: ${name} is set for each message`);
     }
@@ -139,7 +142,7 @@ export function parseHeaders(lines: readonly string[]): HttpHeaders {
   });
 }
 
-/** Returns the method. Throws USAGE for a method that sends no body. */
+/** Checks an HTTP method and returns it. Throws USAGE for a method that sends no body. */
 export function parseMethod(written: string): string {
   if (METHODS.includes(written) && !bodiless.has(written)) return written;
   const why = bodiless.has(written)
@@ -148,22 +151,22 @@ export function parseMethod(written: string): string {
   throw new BatonError("USAGE", `--method: ${written} ${why}: use POST, PUT, PATCH, DELETE or the like`);
 }
 
-/** Returns whether requests with this method cannot have this body. */
+/** Returns true if the body cannot be sent, because requests with this method have no body. */
 export function losesBody(method: string, body: Uint8Array): boolean {
   return body.byteLength > 0 && bodiless.has(method);
 }
 
-/** The longest Retry-After, 31 years, because a larger number could overflow. */
+/** The longest accepted Retry-After, in seconds: 31 years. A larger number could overflow. */
 const retryAfterSecondsMax = 1e9;
 
 /**
- * Parses the header Retry-After (RFC 9110, 10.2.3), which is a number of seconds or a date. Returns milliseconds from
- * `nowMs`, 0 for a date in the past, or null if it is neither.
+ * Parses the header Retry-After (RFC 9110, 10.2.3), which is a number of seconds or a date. Returns the milliseconds
+ * from `nowMs` to that time, 0 for a date in the past, or null if the header cannot be read.
  */
 export function parseRetryAfter(written: string | null, nowMs: number): number | null {
   const text = written?.trim() ?? "";
   if (/^\d+$/.test(text)) return Math.min(Number(text), retryAfterSecondsMax) * 1000;
-  // Allows IMF-fixdate and the two obsolete forms. Date.parse alone would accept more, such as plain numbers.
+  // Only IMF-fixdate and the two obsolete forms are allowed. Date.parse alone would accept more, such as plain numbers.
   if (!/^[A-Z][a-z]{2,8},? /.test(text)) return null;
   const atMs = Date.parse(text.endsWith("GMT") ? text : `${text} GMT`);
   return Number.isFinite(atMs) ? Math.max(0, atMs - nowMs) : null;

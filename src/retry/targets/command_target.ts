@@ -1,6 +1,6 @@
 /**
  * Delivers messages to a command, which gets the body as stdin. If the processor dies, the guard kills the command
- * within a second. This is before the lease ends and another processor may try the message.
+ * within a second. At that time the lease still holds, so no other processor tries the message yet.
  */
 import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
@@ -16,10 +16,10 @@ import type { Clock } from "../../base/support/clock.ts";
 import { runWithInput } from "./run_with_input.ts";
 
 export interface CommandTargetOptions {
-  /** A shell command for every message. Null if each message has a command of its own. */
+  /** The shell command that gets every message; null if each message has a command of its own. */
   readonly line: string | null;
   readonly rules: RetryRules;
-  /** Returns the exit code that stands for a failure, such as 127 for a command that is not found. */
+  /** Returns the exit code that stands for an error, such as 127 if the command is not found. */
   readonly exitCodeOf: (code: ErrorCode) => number;
   readonly timeoutMs: number;
   readonly killAfterMs: number;
@@ -28,9 +28,9 @@ export interface CommandTargetOptions {
   readonly jobTable: JobTable;
   readonly clock: Clock;
   readonly hangUpIgnored: boolean;
-  /** Called for each message that cannot be tried because an option of the processor is missing. */
+  /** Called for each message that cannot be tried because the processor has neither a command nor a URL for it. */
   readonly onNoCommand: () => void;
-  /** Called with the processes of a command that SIGKILL has not ended. */
+  /** Called if SIGKILL has not ended a command. `what` names its processes. */
   readonly onUnstoppable: (id: string, what: string) => void;
 }
 
@@ -70,7 +70,7 @@ export class CommandTarget implements Target {
     });
     if (ended.kind === "not_started") return { kind: "not_begun", why: ended.error.message, error: ended.error };
     const { outcome: end, code, how } = ended;
-    const isStoppedLate = end.kind === "breach" && end.isDead; // its lease is over
+    const isStoppedLate = end.kind === "breach" && end.isDead; // its lease has ended
     if (end.kind === "lost" || end.kind === "cancelled" || isStoppedLate) return { kind: "lost" };
     if (end.kind === "breach") {
       const pids = end.survivors.join(", ");
@@ -82,7 +82,7 @@ export class CommandTarget implements Target {
     if (end.kind === "start_failed") {
       return { kind: "not_begun", why: how, error: new BatonError("START_FAILED", end.message) };
     }
-    // A stop of baton says nothing about the message, but the try counts.
+    // The message is not the cause of this stop, but the try counts.
     if (end.kind === "revoked") return tryResult("retry", how, null);
     const outcome = outcomeOfExit(typeof code === "number" ? code : this.#options.exitCodeOf(code), rules);
     return tryResult(outcome, outcome === "done" ? null : how, outcome !== "retry");
@@ -103,8 +103,8 @@ export function messageEnvironment(
 }
 
 /**
- * Returns the command of the message. A relative path to a program is resolved from the directory where the command was
- * stored.
+ * Returns the command of the message; null if the message has none. A relative path to a program is resolved from the
+ * directory where the command was stored.
  */
 function commandOf(head: MessageHead): { readonly argv: readonly string[]; readonly cwd: string | null } | null {
   if (head.kind !== "command" || head.argv === null) return null;
@@ -118,7 +118,7 @@ function isFolder(path: string): boolean {
 }
 
 /**
- * Looks up the program of a simple shell command before the first try, because with a mistyped name every message would
+ * Looks for the program of a simple shell command before the first try. If its name is mistyped, every message would
  * become a dead letter. Throws COMMAND_NOT_FOUND or NOT_EXECUTABLE.
  */
 export function checkExecLine(line: string, path: string | undefined): void {
@@ -129,7 +129,10 @@ export function checkExecLine(line: string, path: string | undefined): void {
   if (found.kind === "not_executable") throw new BatonError("NOT_EXECUTABLE", `--exec: ${found.message}`);
 }
 
-/** Reserved words and built-in commands of the shell (POSIX 2.4 and 2.14), which have no file. */
+/**
+ * Reserved words and built-in commands of the shell (POSIX 2.4 and 2.14). They work although there is no file with
+ * their name.
+ */
 const shellWords: ReadonlySet<string> = new Set(
   ("if for while until case . : break continue eval exec exit export readonly return set shift times trap unset cd " +
     "read umask command type alias wait ulimit hash").split(" "),

@@ -1,8 +1,8 @@
 /**
- * The states of the topic clients of a store in a database, which all processors share. The database lets only one
- * process at a time use a client, and gives it a higher session than all before, so that a replaced process can put
- * nothing more. The process starts with an empty state, because topics know the rest. The files of a state have no
- * name, so that nothing is left when the process ends.
+ * Keeps the states of the topic clients of a store in a database, which all processors share. Only one process at a
+ * time may use a client. The database gives each next process a higher session, so that a replaced process can put
+ * nothing more. A process starts with an empty state, because the topics know the rest. The files of a state have no
+ * name, so that nothing is left on the disk when the process ends.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,13 +16,13 @@ import { PostgresQueue } from "../queue/postgres/postgres_queue.ts";
 import { TopicClientRole, topicClientRoleMs } from "../queue/postgres/postgres_topics.ts";
 import type { ClientStates, TopicClientWait } from "./topic_clients.ts";
 
-/** Time in ms between two checks whether another process has given up the role. */
+/** How often a waiting process checks if another process has given up the role, in milliseconds. */
 const lookMs = 500;
 
 export class DatabaseClientStates implements ClientStates {
   readonly #queue: PostgresQueue;
   readonly #clock: Clock;
-  /** Releases of roles that are in progress. */
+  /** The releases of roles that are in progress. */
   readonly #leaving = new Set<Promise<void>>();
 
   private constructor(queue: PostgresQueue, clock: Clock) {
@@ -30,7 +30,7 @@ export class DatabaseClientStates implements ClientStates {
     this.#clock = clock;
   }
 
-  /** Opens the queue. Rejects with the errors of PostgresRetryStore.open; the tables must exist. */
+  /** Opens the queue, whose tables must exist. Rejects with the errors of PostgresRetryStore.open. */
   static async open(
     { address, requiresSync }: Pick<StoreDatabase, "address" | "requiresSync">,
     { name, clock }: { readonly name: string; readonly clock: Clock },
@@ -55,8 +55,8 @@ export class DatabaseClientStates implements ClientStates {
     const folder = mkdtempSync(join(tmpdir(), "baton-topic-client-"));
     let isOpen = true;
     let cancel = () => {};
-    // A process without the role has a lower session, so its next request is refused. After a failure, the role is
-    // renewed again.
+    // A process that has lost the role has a lower session, so its next request is refused. If the renewal fails, it is
+    // repeated.
     const renew = async () => {
       if (await role.take().catch(() => session) !== null && isOpen) renewLater();
     };
@@ -66,13 +66,13 @@ export class DatabaseClientStates implements ClientStates {
     const close = () => {
       isOpen = false;
       cancel();
-      const left = role.leave().catch(() => {}); // it ends by itself
+      const left = role.leave().catch(() => {}); // the role ends by itself
       this.#leaving.add(left);
       void left.then(() => this.#leaving.delete(left));
     };
     try {
       const state = await ClientState.open(folder, id, { waitMs: 0, clock: this.#clock, signal });
-      state.observeSession(session - 1); // its session is the next one, and all its files are open now
+      state.observeSession(session - 1); // the state then uses `session` as its session, and all its files are open now
       renewLater();
       return {
         state,
@@ -112,7 +112,10 @@ export class DatabaseClientStates implements ClientStates {
   }
 }
 
-/** Returns whether to try again: a process that waits for another one also waits for the database. */
+/**
+ * Returns true if the error may pass, so that opening is tried again: a process that waits for another process also
+ * waits for the database.
+ */
 function isTemporary(error: unknown): boolean {
   return error instanceof BatonError && ["UNREACHABLE", "LOCK_BUSY", "OUTCOME_UNKNOWN"].includes(error.code);
 }

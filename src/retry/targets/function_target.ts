@@ -1,4 +1,7 @@
-/** Delivers messages to a function of this process. A signal asks the function to stop, but nothing can force it. */
+/**
+ * Delivers messages to a function of this process. A signal asks the function to stop, but nothing can stop it by
+ * force.
+ */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
@@ -7,7 +10,7 @@ import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult } from "./target.ts";
 
-/** Thrown by a handler to give up a message: it becomes a dead letter without another try. */
+/** A handler throws this error to give up a message: the message becomes a dead letter and is not tried again. */
 export class PermanentFailure extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -17,8 +20,8 @@ export class PermanentFailure extends Error {
 
 export interface FunctionTargetOptions {
   /**
-   * Handles a message. If it resolves, the message is done. If it rejects, the message is tried again, except after
-   * PermanentFailure. Must end when the signal aborts.
+   * Handles a message. If it resolves, the message is done. If it rejects, the message is tried again, except if it
+   * rejects with PermanentFailure. The handler must end when the signal aborts.
    */
   readonly run: (message: ClaimedMessage, signal: AbortSignal) => Promise<void> | void;
   readonly timeoutMs: number;
@@ -40,7 +43,7 @@ export class FunctionTarget implements Target {
       await run(message, limit.signal);
       return tryResult("done", null, true);
     } catch (thrown) {
-      // A stop of the processor says nothing about the message, but the try counts.
+      // The message is not the cause of this stop, but the try counts.
       if (stopped.aborted) return tryResult("retry", "was stopped because the processor stopped", null);
       if (lost.aborted) return { kind: "lost" };
       return failedTry(thrown);

@@ -1,4 +1,7 @@
-/** Delivers messages to a backend by HTTP. The status of the response decides; its body is ignored. */
+/**
+ * Delivers messages to a backend by HTTP. The status of the response decides whether the message is done; the body of
+ * the response is ignored.
+ */
 import type { HttpClient, HttpClientResponse } from "../../base/http/http_client.ts";
 import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
 import type { HttpRequestTarget } from "../../base/http/request_target.ts";
@@ -8,17 +11,17 @@ import { type Target, type TryResult, tryResult } from "./target.ts";
 import { isRedirectionFollowed, outcomeOfStatus, type RetryRules } from "./outcome.ts";
 import { buildBackendRequest, parseRetryAfter } from "./backend_request.ts";
 
-/** How many bytes of a response are read, so that the backend can send a short response completely. */
+/** The most bytes of a response that are read, so that the backend can send a short response completely. */
 const responseBytesMax = 256 << 10;
 
 export interface HttpTargetOptions {
   readonly client: HttpClient;
-  /** The backend for all messages, or null if each message names its own. */
+  /** The backend for all messages; null if each message names its own backend. */
   readonly backend: HttpRequestTarget | null;
   readonly method: string;
   readonly headers: HttpHeaders;
   readonly rules: RetryRules;
-  /** Whether the redirections 301, 302 and 303 are followed, too. */
+  /** True if the redirections 301, 302 and 303 are followed, too. */
   readonly follow: boolean;
   readonly timeoutMs: number;
 }
@@ -61,14 +64,14 @@ function resultOfStatus({ status, headers, how }: HttpClientResponse, rules: Ret
   return tryResult(outcome, how, outcome === "final", readRetryAfter(headers));
 }
 
-/** Returns the time in ms that Retry-After asks for, or null. */
+/** Returns the delay that the header Retry-After asks for, in milliseconds; null if there is none. */
 export function readRetryAfter(headers: HttpHeaders): number | null {
   return parseRetryAfter(httpHeaderValue(headers, "retry-after"), Date.now());
 }
 
 /**
- * Reads a short response to its end and abandons a long one. An interrupted body does not matter, because the status
- * has already arrived.
+ * Reads a short response to its end and abandons a long one. If the body is interrupted, this is not an error, because
+ * the status has already arrived.
  */
 async function drainBody({ body, done }: HttpClientResponse): Promise<void> {
   let bytes = 0;

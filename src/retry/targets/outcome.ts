@@ -1,4 +1,4 @@
-/** Decides the outcome of exit codes and HTTP statuses: done, retry or final. */
+/** Decides what an exit code or an HTTP status means for a message: done, retry or final. */
 import { BatonError } from "../../base/errors.ts";
 import { optInRedirectStatuses, sameMethodRedirectStatuses } from "../../base/http/redirection.ts";
 import type { TryEnd } from "../queue/message_life.ts";
@@ -8,33 +8,36 @@ export interface ExitOrStatusRange {
   readonly last: number;
 }
 
-/** Codes that the user configured. They override the defaults, and `noRetryOn` overrides `retryOn`. */
+/** The codes that the user has configured. They override the defaults, and `noRetryOn` overrides `retryOn`. */
 export interface RetryRules {
   readonly retryOn: readonly ExitOrStatusRange[];
   readonly noRetryOn: readonly ExitOrStatusRange[];
 }
 
 /**
- * Exit codes that another try would not change. sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad
+ * Exit codes that would be the same after another try. sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad
  * configuration; env(1): 126 not executable, 127 not found. EX_TEMPFAIL (75) asks for another try.
  */
 const finalExits: ReadonlySet<number> = new Set([64, 65, 77, 78, 126, 127]);
 
 /**
- * Temporary 4xx statuses (RFC 9110, RFC 6585): timeout, too early, too many requests. Other 4xx mean that the request
- * is wrong.
+ * The 4xx statuses after which another try may succeed (RFC 9110, RFC 6585): timeout, too early, too many requests. All
+ * other 4xx mean that the request is wrong.
  */
 const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Returns the outcome of an exit code. The code for a signal is 128 plus its number. */
+/**
+ * Returns what an exit code means for the message. If a signal ended the command, the code is 128 plus the number of
+ * the signal.
+ */
 export function outcomeOfExit(code: number, rules: RetryRules): TryEnd["outcome"] {
   if (code === 0) return "done";
   return ruledOutcome(code, rules) ?? (finalExits.has(code) ? "final" : "retry");
 }
 
 /**
- * Returns the outcome of an HTTP status. Only 2xx means that the backend has accepted the request. A number that is no
- * valid status is final.
+ * Returns what an HTTP status means for the message. Only 2xx means that the backend has accepted the request. A number
+ * that is not a valid status is final.
  */
 export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outcome"] {
   if (status >= 200 && status < 300) return "done";
@@ -43,8 +46,8 @@ export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outc
 }
 
 /**
- * Returns whether a redirection is followed; null means that the user has configured its status, so it is not. `follow`
- * is --follow.
+ * Returns true if a redirection with this status is followed. Returns null if the user has configured the status, so
+ * that it is not followed. `follow` is the option --follow.
  */
 export function isRedirectionFollowed(status: number, rules: RetryRules, follow: boolean): boolean | null {
   if (!sameMethodRedirectStatuses.has(status) && !optInRedirectStatuses.has(status)) return false;
@@ -58,7 +61,7 @@ function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryEnd[
   return isIn(retryOn) ? "retry" : null;
 }
 
-/** Meanings that codes can have: exit codes of commands, or statuses of responses. */
+/** The kinds of codes that can occur: exit codes of commands, statuses of responses, or both. */
 export interface ExitOrStatusKinds {
   readonly exits: boolean;
   readonly statuses: boolean;
@@ -66,7 +69,10 @@ export interface ExitOrStatusKinds {
 
 export const anyExitOrStatus: ExitOrStatusKinds = { exits: true, statuses: true };
 
-/** Parses `404`, `500-599` and `5xx`. Throws USAGE also for codes without effect, because success is never retried. */
+/**
+ * Parses codes such as `404`, `500-599` and `5xx`. Throws USAGE for text that is not a code, and for codes that have no
+ * effect, because success is never retried.
+ */
 export function parseExitsAndStatuses(
   texts: readonly string[],
   { exits, statuses }: ExitOrStatusKinds = anyExitOrStatus,

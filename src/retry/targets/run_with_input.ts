@@ -1,6 +1,6 @@
 /**
- * Runs a command with a body as its stdin, under a guard and a time limit. Does not pass signals of baton to the
- * command.
+ * Runs a command with a body as its stdin, under a guard and a time limit. Signals that baton gets are not passed to
+ * the command.
  */
 import { closeSync } from "node:fs";
 import { superviseChild, type SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
@@ -15,14 +15,16 @@ export interface RunWithInputOptions
   readonly body: Uint8Array;
   readonly timeoutMs: number;
   readonly hangUpIgnored: boolean;
-  /** The working directory. Null means the directory of baton. */
+  /** The working directory of the command. Null means the directory of baton. */
   readonly cwd?: string | null;
 }
 
 export interface CommandEnd {
-  /** The exit code, 128 plus the number of a signal, or an error instead. */
+  /**
+   * The exit code; 128 plus the number of a signal that ended the command; or an error if the command has no exit code.
+   */
   readonly code: number | ErrorCode;
-  /** Text that follows the name of the command, such as "exited with 3". */
+  /** Says how the command ended, such as "exited with 3". The text follows the name of the command. */
   readonly how: string;
 }
 

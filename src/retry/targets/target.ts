@@ -1,4 +1,4 @@
-/** The interface between the processor and the destinations of messages. */
+/** Defines the interface between the processor and the destinations of messages. */
 import type { BatonError } from "../../base/errors.ts";
 import type { TryEnd } from "../queue/message_life.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
@@ -6,23 +6,26 @@ import type { ClaimedMessage } from "../queue/stored_message.ts";
 
 export interface Target {
   /**
-   * Tries to deliver a message once. When this resolves, nothing of the try still runs on this machine. The try stops
-   * by itself when the lease is lost. Never rejects because of the destination.
+   * Tries once to deliver a message. When this resolves, nothing of the try still runs on this machine. The try stops
+   * by itself when the lease is lost. A failure of the destination is a result, not a rejection.
    */
   deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult>;
 }
 
 export type TryResult =
   /**
-   * The message was tried. `isHealthy` says whether the destination responded, for the circuit breaker; null means
+   * The message was tried. `isHealthy` is for the circuit breaker: true if the destination responded, null if this is
    * unknown.
    */
   | { readonly kind: "tried"; readonly end: TryEnd; readonly error: string | null; readonly isHealthy: boolean | null }
-  /** The try was not started, but not because of this message. With `error`, other messages cannot be tried either. */
+  /**
+   * The try was not started, and this message is not the cause. If there is an `error`, other messages cannot be tried
+   * either.
+   */
   | { readonly kind: "not_begun"; readonly why: string; readonly error?: BatonError }
   /** The lease was lost, so the result is ignored. */
   | { readonly kind: "lost" }
-  /** A process of the try may still run. The message must not be tried again before the lease has ended. */
+  /** A process of the try may still run, so the message must not be tried again before the lease has ended. */
   | { readonly kind: "breach"; readonly error: BatonError };
 
 /** Returns a target that delivers each message by the command, or to the URL, that was stored with it. */
@@ -33,7 +36,7 @@ export function perMessageTarget(commands: Target, requests: Target): Target {
   };
 }
 
-/** `isHealthy` and `retryAfterMs` are null if unknown. */
+/** Returns the result of a try that took place. `isHealthy` and `retryAfterMs` are null if unknown. */
 export function tryResult(
   outcome: TryEnd["outcome"],
   error: string | null,

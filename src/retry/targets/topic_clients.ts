@@ -1,7 +1,7 @@
 /**
- * The publish/subscribe clients of a processor: one for each role, over one connection to the proxies. Loaded only
- * where a topic is used. The state of a client is in the folder of the message store, because it is as valuable as the
- * messages, or in a database (`database_client_states.ts`).
+ * Opens the publish/subscribe clients of a processor: one client for each role, over one connection to the proxies.
+ * This code is loaded only if a topic is used. The state of a client is as valuable as the messages. Therefore it is in
+ * the folder of the message store, or in the database (`database_client_states.ts`).
  */
 import { join } from "node:path";
 import { BatonError } from "../../base/errors.ts";
@@ -13,16 +13,16 @@ import { systemClock } from "../../base/support/clock.ts";
 import { DirectStore } from "../queue/sqlite/direct_store.ts";
 import { readOnlyRules } from "../queue/store_rules.ts";
 
-/** The end of the client ID for each use: "" puts messages, ".source" gets them, ".dead-letters" puts dead letters. */
+/** The end of the client ID shows its use: "" puts messages, ".source" gets them, ".dead-letters" puts dead letters. */
 export type TopicRole = "" | ".source" | ".dead-letters";
 
-/** An open client. Its disposal closes the client. */
+/** An open client. Disposing this object closes the client. */
 export interface OpenTopicClient extends Disposable {
   readonly client: PubsubClientSession;
 }
 
 export interface TopicClientWait {
-  /** Time in ms to wait while another process of the store uses the client. */
+  /** How long to wait while another process of the store uses the client, in milliseconds. */
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -31,15 +31,15 @@ export interface TopicClientWait {
 export interface ClientStates extends AsyncDisposable {
   readonly storeName: string;
   /**
-   * Opens the state of a client. Rejects with LOCK_BUSY while another process of the store uses this client. The
-   * disposal of the result closes the state.
+   * Opens the state of a client. Rejects with LOCK_BUSY while another process of the store uses this client. Disposing
+   * the result closes the state.
    */
   open(id: string, wait: TopicClientWait): Promise<{ readonly state: ClientState } & Disposable>;
 }
 
 export interface TopicClientsOptions extends Omit<PubsubRequesterOptions, "clock"> {
   readonly states: ClientStates;
-  /** If undefined, made from the random name of the store. */
+  /** The client ID without its end. If undefined, it is made from the random name of the store. */
   readonly clientId: string | undefined;
 }
 
@@ -48,7 +48,7 @@ export class TopicClients implements AsyncDisposable {
   readonly #states: ClientStates;
   readonly #clientId: string;
 
-  /** Throws USAGE for an invalid client ID. */
+  /** Makes the clients; none is opened yet. Throws USAGE for an invalid client ID. */
   constructor({ states, clientId, ...options }: TopicClientsOptions) {
     this.#requester = new PubsubRequester({ ...options, clock: systemClock() });
     this.#states = states;
@@ -56,7 +56,7 @@ export class TopicClients implements AsyncDisposable {
     checkPubsubName("client id", `${this.#clientId}.dead-letters`);
   }
 
-  /** Opens a client. Rejects with LOCK_BUSY while another process of the store uses it. */
+  /** Opens the client of a role. Rejects with LOCK_BUSY while another process of the store uses it. */
   async open(role: TopicRole, wait: TopicClientWait): Promise<OpenTopicClient> {
     const open = await this.#states.open(`${this.#clientId}${role}`, wait);
     return {
@@ -81,8 +81,8 @@ export class FolderClientStates implements ClientStates {
   }
 
   /**
-   * Creates the store if needed, because its random name is part of the client ID. Rejects with the errors of
-   * DirectStore.
+   * Opens the states in a folder. Creates the store if there is none, because its random name is part of the client ID.
+   * Rejects with the errors of DirectStore.
    */
   static async open(folder: string): Promise<FolderClientStates> {
     await using store = new DirectStore(folder, readOnlyRules, { mustExist: false });
@@ -97,7 +97,7 @@ export class FolderClientStates implements ClientStates {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-/** Returns whether `error` means that another process of the store uses the client. */
+/** Returns true if the error means that another process of the store uses the client. */
 export function isTopicClientBusyError(error: unknown): boolean {
   return error instanceof BatonError && error.code === "LOCK_BUSY";
 }

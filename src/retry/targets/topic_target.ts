@@ -1,4 +1,6 @@
-/** Puts each message once into a publish/subscribe topic. All tries use the id of the stored message as message ID. */
+/**
+ * Puts each message once into a publish/subscribe topic. All tries of a message use its id in the store as message ID.
+ */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { bodyBytesMax } from "../../pubsub/wire/message_limits.ts";
 import { type PubsubRequestOutcome, requestOutcomeError } from "../../pubsub/client/requester.ts";
@@ -11,8 +13,8 @@ import { isTopicClientBusyError, type OpenTopicClient, type TopicClients } from 
 import { TopicPutter } from "./topic_putter.ts";
 
 /**
- * Time in ms to wait for another processor. Then a processor that ends by itself gives up, and any other processor logs
- * that it waits.
+ * How long to wait for another processor at first, in milliseconds. Then a processor that ends by itself gives up, and
+ * any other processor logs that it waits.
  */
 const busyNoticeMs = 1000;
 
@@ -34,25 +36,25 @@ export class TopicTarget implements Target {
       if (lease.stopped.aborted) return tryResult("retry", "was stopped because baton was stopped", null);
       if (lease.lost.aborted) return { kind: "lost" };
       if (!(error instanceof BatonError)) throw error;
-      // The proxies could not be looked up.
+      // The addresses of the proxies are not known.
       return tryResult("retry", errorMessage(error), false);
     }
   }
 }
 
-/** Returns what the outcome of a put means for its message. */
+/** Returns the result of a try, from the outcome of its put. */
 export function putTryResult(outcome: PubsubRequestOutcome, topic: string): TryResult {
   const status = outcome.kind === "response" ? outcome.response.status : null;
   if (status === "OK") return tryResult("done", null, true);
   const error = requestOutcomeError(`put the message into topic "${topic}"`, outcome);
-  // The server refuses the client itself, so every other message would fail the same way.
+  // The server refuses the client, so every other message would fail in the same way.
   if (error.code === "REFUSED" || error.code === "FENCED") return { kind: "not_begun", why: error.message, error };
   const isFinal = status === "BAD_REQUEST" || status === "COUNTER_REUSE";
   return tryResult(isFinal ? "final" : "retry", error.message, status !== null && status !== "OVERLOADED");
 }
 
 /**
- * Opens a topic as a target. Only one processor of a store puts into topics at a time. With `waits`, waits until
+ * Opens a topic as a target. Only one processor of a store puts into topics at a time. If `waits` is true, waits until
  * another processor ends; otherwise rejects with LOCK_BUSY. Rejects with CONFIG if the topic has no subscriber, or with
  * REFUSED.
  */

@@ -10,7 +10,7 @@ import { readStoreLocation } from "../queue/retry_store_location.ts";
 import type { CommandStore } from "../queue/store_methods.ts";
 import type { retryStoreSettings } from "../settings/retry_settings.ts";
 
-/** The part of a command call that names stores. */
+/** The part of a command call that names message stores. */
 export interface StoresCall {
   readonly values: SettingValues<Pick<typeof retryStoreSettings, "retryName" | "retryStore">>;
   readonly sources: ConfigSources;
@@ -25,13 +25,15 @@ export class FoundStores implements AsyncDisposable {
   readonly #call: StoresCall;
   readonly #stores = new Map<string, FoundStore>();
 
-  /** Throws USAGE or CONFIG for an invalid store name. */
+  /** Reads which stores the call names. Throws USAGE or CONFIG for an invalid store name. */
   constructor(call: StoresCall) {
     this.#call = call;
     if (isStoreNamed(call)) readStoreLocation(call.values, call.sources);
   }
 
-  /** Reads the rows of all stores. Never rejects, because a store that cannot be read becomes a problem. */
+  /**
+   * Reads the rows of all stores. A store that cannot be read becomes a problem in the result, so this never rejects.
+   */
   async read(): Promise<{ readonly rows: readonly StoreRow[]; readonly problems: readonly string[] }> {
     const rows: StoreRow[] = [];
     const problems: string[] = [];
@@ -48,7 +50,7 @@ export class FoundStores implements AsyncDisposable {
     return { rows, problems };
   }
 
-  /** Returns the store that the last reading found in a folder, or null. */
+  /** Returns the store that the last reading found in this folder; null if there was none. */
   at(folder: string): FoundStore | null {
     return this.#stores.get(folder) ?? null;
   }
@@ -71,7 +73,9 @@ export class FoundStores implements AsyncDisposable {
 
 const isStoreNamed = ({ sources: { flags } }: StoresCall) => flags.has("retryName") || flags.has("retryStore");
 
-/** Returns the store that --store or --name names, or else the configured store and all stores beside it. */
+/**
+ * Returns the store that --store or --name names; if neither is given, the configured store and all stores beside it.
+ */
 async function storesOf(call: StoresCall): Promise<StoreLocation[]> {
   const { values, sources } = call;
   if (isStoreNamed(call)) return [readStoreLocation(values, sources)];
@@ -92,7 +96,7 @@ async function storesOf(call: StoresCall): Promise<StoreLocation[]> {
         database: null,
       }));
   } catch {
-    return []; // this user has no home directory, and so no stores
+    return []; // this user has no home directory, and therefore no stores
   }
 }
 

@@ -1,4 +1,4 @@
-/** Makes the rows that list message stores. */
+/** Makes the rows of a list of message stores. */
 import type { StoreRow } from "../../base/rows/store_row.ts";
 import { formatUtcTimeOrNull } from "../dead_letters/dead_letter_record.ts";
 import type { StoreLocation } from "../queue/open_retry_store.ts";

@@ -216,7 +216,7 @@ export interface ProcSystemCalls {
   readonly row: typeof readProcessOrUnknown;
   readonly program: (pid: number) => string;
   readonly mounts: () => string;
-  /** Returns whether this process may read the processes of other users (CAP_SYS_PTRACE). */
+  /** Returns true if this process may read the processes of other users (CAP_SYS_PTRACE). */
   readonly mayReadAll: () => boolean;
 }
 

@@ -24,7 +24,7 @@ export interface ObservedJob {
 export interface ProcessOwners {
   readonly startTicks: number;
   readonly certain: ReadonlySet<string>;
-  /** Jobs that may own the process: one of them does. Empty if `certain` is not empty. */
+  /** The jobs of which one owns the process. Empty if `certain` is not empty. */
   readonly possible: ReadonlySet<string>;
 }
 

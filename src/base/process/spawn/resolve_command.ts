@@ -9,7 +9,7 @@ export type ResolvedCommand =
 /** The folders that execvp searches when PATH is not set. */
 const defaultPath = "/bin:/usr/bin";
 
-/** The last result. A command that runs often is then not searched for in all folders of PATH each time. */
+/** The last search and its result, so that a command that runs often need not be searched for each time. */
 let lastResult:
   | { readonly name: string; readonly path: string | undefined; readonly found: ResolvedCommand }
   | undefined;

@@ -77,7 +77,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
   #requester: KeeperRequester<KeeperClientConnection> | null = null;
   #ended = false;
   #paused = false;
-  /** Number of requests whose replies wait for the disk. */
+  /** The number of requests whose replies wait for the disk. */
   outstandingCount = 0;
   #outstandingBytes = 0;
   /** The length of the request that is being handled, in bytes. */

@@ -30,7 +30,7 @@ export interface KeeperReport {
     readonly timeoutMs: number;
     /** Paths of the ephemeral nodes that all clients may read. */
     readonly ephemerals: readonly string[];
-    /** Number of other ephemeral nodes. */
+    /** The number of other ephemeral nodes. */
     readonly ephemeralsHidden: number;
   }[];
 }

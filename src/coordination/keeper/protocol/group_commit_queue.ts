@@ -11,7 +11,7 @@ export interface KeeperReplyRecipient {
 
 export interface PendingKeeperReply {
   readonly writer: ByteWriter;
-  /** Number of replies in `writer`. */
+  /** The number of replies in `writer`. */
   replies: number;
   /** The bytes of the requests that these replies answer. */
   requestBytes: number;

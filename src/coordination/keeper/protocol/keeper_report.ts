@@ -13,7 +13,7 @@ import type { KeeperReport } from "./four_letter_words.ts";
 
 export interface KeeperReportSources extends Pick<KeeperReport, "options" | "zxid" | "writable"> {
   readonly connections: readonly KeeperClientConnection[];
-  /** Number of requests received on connections that have ended. */
+  /** The number of requests received on connections that have ended. */
   readonly receivedBefore: number;
   readonly addresses: readonly Address[];
 }

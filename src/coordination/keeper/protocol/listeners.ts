@@ -24,7 +24,7 @@ export interface KeeperListenersOptions {
   readonly dataDir: string;
   /** Unix sockets that every user may connect to. */
   readonly openSocketPaths: readonly string[];
-  /** Maximum number of TLS handshakes at the same time. */
+  /** The most TLS handshakes at the same time. */
   readonly handshakesMax: number;
   /** Receives sentences for the operator. */
   readonly log: (sentence: string) => void;

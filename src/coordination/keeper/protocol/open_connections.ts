@@ -25,7 +25,7 @@ export class KeeperConnections {
   readonly #connectionsBySession = new Map<bigint, KeeperClientConnection>();
   readonly #closingTimers = new Set<() => void>();
   #isClosingExcess = false;
-  /** Number of requests received on connections that have ended. */
+  /** The number of requests received on connections that have ended. */
   received = 0;
 
   constructor(options: KeeperConnectionsOptions) {

@@ -28,7 +28,7 @@ export class KeeperReadBuffer {
     return this.#next === this.#frames.length && this.#chunks.length === 0;
   }
 
-  /** Number of bytes in incomplete or unhandled frames. */
+  /** The number of bytes in incomplete or unhandled frames. */
   get heldBytes(): number {
     let bytes = this.#decoder.pendingBytes - this.#offset;
     for (const chunk of this.#chunks) bytes += chunk.byteLength;

@@ -9,7 +9,7 @@ export const keeperLimitsDefault = {
   connectionsMax: 10_000,
   /**
    * The most connections from one TCP address. Above this number, the keeper closes the oldest connection without a
-   * session; if all have sessions, the new one when it opens a session.
+   * session. If all connections have sessions, the keeper closes the next connection that opens a session.
    */
   connectionsPerAddressMax: 2_000,
   /** The longest request, in bytes. */

@@ -49,7 +49,7 @@ export class NodeTree {
   #changed = new Map<number, ZNode | null>();
   #nextId = 1;
   #bytes = 0;
-  /** Maximum number of bytes that the nodes may have on the disk. */
+  /** The most bytes that the nodes may have on the disk. */
   #storedBytesMax = Infinity;
   #descendants: DescendantCounts | null = null;
 

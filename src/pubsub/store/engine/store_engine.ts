@@ -79,7 +79,7 @@ export class StoreEngine {
   readonly #options: TopicStoreOptions;
   readonly #hooks: StoreEngineHooks;
   readonly #waiting = new WaitingGets();
-  /** The responses of the current batch. Also gets whose messages must still be read. */
+  /** The responses of the current batch, and below them the gets whose messages must still be read. */
   #responses: StoreResponse[] = [];
   #readings: AcceptedGet[] = [];
   readonly #appendedTopics = new Set<StoredTopic>();

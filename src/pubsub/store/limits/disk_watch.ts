@@ -6,7 +6,7 @@
 import { type DiskSpace, freeDiskBytesAfterWrite } from "../../../base/storage/disk_space.ts";
 import { diskFullShare, diskReserveShare, diskWarningShare } from "./topic_store_limits.ts";
 
-/** Number of commits without puts between two measurements. */
+/** The number of commits without puts between two measurements. */
 const commitsPerMeasurement = 64;
 /** The space that SQLite needs in addition to the data: a share of the data, and a number of bytes per measurement. */
 const overheadShare = 0.02;

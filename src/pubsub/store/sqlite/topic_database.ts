@@ -238,7 +238,7 @@ function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> |
   return rows === "all" ? rows : new Set(rows.map(({ client }) => Number(client)));
 }
 
-/** Returns whether an index and its table have equal sums. Comparing all rows would take ten times as long. */
+/** Returns true if an index and its table have equal sums. Comparing all rows would take ten times as long. */
 function indexAgrees(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): boolean {
   const mixed = columns.split(", ").map((column, state) => `${column} * ${[7919, 104_729, 1_299_709][state]}`).join(
     " + ",

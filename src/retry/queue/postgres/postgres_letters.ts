@@ -11,7 +11,7 @@ import { forwardDelayMs } from "../retry_store_limits.ts";
 import { encodeErrorText, type PostgresQueue } from "./postgres_queue.ts";
 import { databaseNowSql } from "./postgres_queue_tables.ts";
 
-/** Duration of the role in ms. After a killed process, others wait for this time. */
+/** How long a process has the role, in milliseconds. If a process is killed, others wait this long. */
 const roleMs = 15_000;
 
 /** The delay of a letter after a failure, in SQL. `failures` is the number of earlier failures. */
@@ -24,7 +24,7 @@ export class PostgresLetters implements LetterRows {
   readonly #queue: PostgresQueue;
   readonly #clock: Clock;
   readonly #token = crypto.randomUUID();
-  /** The time when this process last took or renewed the role, or null if another process may have it. */
+  /** The time at which this process last took or renewed the role; null if another process may have it. */
   #renewedMs: number | null = null;
   #cancelRenewal = () => {};
 
@@ -33,14 +33,17 @@ export class PostgresLetters implements LetterRows {
     this.#clock = clock;
   }
 
-  /** Returns numbers and sizes of pending letters, or nothing while another process sends. */
+  /** Returns numbers and sizes of pending dead letters; an empty list while another process sends. */
   async pending(max: number): Promise<PostgresRow[]> {
     const found = await this.#pendingRows(max);
     if (found.length === 0) await this.leaveRole();
     return found.length > 0 && await this.#takeRole() ? found : [];
   }
 
-  /** A delay that would end later than the longest delay is ignored, because the clock was set back. */
+  /**
+   * Reads the pending dead letters. A delay that would end later than the longest delay is ignored, because the clock
+   * was set back.
+   */
   async #pendingRows(max: number): Promise<PostgresRow[]> {
     const fresh = `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures = 0
       ORDER BY r.forwarding DESC, r.seq LIMIT $2`;
@@ -60,7 +63,7 @@ export class PostgresLetters implements LetterRows {
     const rows = await this.#queue.run("queue_forwarder", text, [this.#queue.id, this.#token, roleMs]);
     this.#cancelRenewal();
     this.#renewedMs = rows.length > 0 ? nowMs : null;
-    // A failure is ignored, because the next call meets it, too, and the role ends by itself.
+    // Ignores a failure: the next call will meet it, too, and the role ends by itself.
     const renew = () => void this.#takeRole().catch(() => {});
     if (rows.length > 0) this.#cancelRenewal = this.#clock.startTimer(roleMs / 3, renew);
     return rows.length > 0;
@@ -99,7 +102,7 @@ export class PostgresLetters implements LetterRows {
     await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
   }
 
-  /** Also removes the error of the sink, because the sink works again. */
+  /** Marks a dead letter as forwarded. Also removes the error of the sink, because the sink works again. */
   async markForwarded(seq: number, _nowMs: number, isMarked = true): Promise<void> {
     const text =
       `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 FOR UPDATE),
@@ -119,7 +122,7 @@ export class PostgresLetters implements LetterRows {
     await this.#queue.run("queue_delays", text, [this.#queue.id]);
   }
 
-  /** Removes the error of the sink after a failure of one letter, because the sink works then. */
+  /** Records a failure. After a failure of one dead letter, removes the error of the sink, because the sink works. */
   async recordForwardFailure(seq: number | null, error: string): Promise<void> {
     if (seq === null) {
       const text = "UPDATE SCHEMA.queue SET forward_error = $2 WHERE id = $1 AND forward_error IS DISTINCT FROM $2";

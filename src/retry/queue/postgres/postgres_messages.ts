@@ -21,7 +21,7 @@ const ofQueue = "FROM SCHEMA.retry r WHERE r.queue = $1";
 /** Columns of a message, with the last error of the dead-letter sink. */
 const messageColumns = "r.*, (SELECT w.forward_error FROM SCHEMA.queue w WHERE w.id = r.queue) AS sink_error";
 
-/** A message that is to be stored, with the time of this decision on the clock of the database. */
+/** A message to store, with the time of this decision on the clock of the database. */
 interface DecidedRow extends NewRow {
   readonly nowMs: number;
 }
@@ -31,7 +31,7 @@ export class PostgresMessages implements MessageRows {
   readonly #clock: Clock;
   readonly #inserts: CallBatcher<readonly DecidedRow[], number>;
   #counted: { readonly totals: Record<MessageState, StateTotals>; readonly untilMs: number } | null = null;
-  /** Messages that this process has stored since the last count. */
+  /** The messages that this process has stored since the last count. */
   #added = { count: 0, bytes: 0 };
 
   constructor(queue: PostgresQueue, { clock, onFull }: { readonly clock: Clock; readonly onFull: () => void }) {
@@ -66,7 +66,7 @@ export class PostgresMessages implements MessageRows {
     return await this.#queue.run(`queue_list_${name}`, text, [id, ...values, afterSeq, max, redrive ?? null]);
   }
 
-  /** Reads messages and their contents in one statement, so that both are of the same moment. */
+  /** Reads messages and their contents in one statement, so that both are from the same moment. */
   async read(seqs: readonly number[]): Promise<FoundMessage[]> {
     const text = `SELECT ${messageColumns}, b.crc, b.head, b.body FROM SCHEMA.retry r
       LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
@@ -75,7 +75,7 @@ export class PostgresMessages implements MessageRows {
     return rows.map((row) => ({ row, content: keepsContent(row) ? readContent(this.#queue, row) : null }));
   }
 
-  /** The database checks its rows itself. */
+  /** Returns true, because the database checks its rows itself. */
   isIntact(): boolean {
     return true;
   }
@@ -83,7 +83,8 @@ export class PostgresMessages implements MessageRows {
   remove(): void {}
 
   /**
-   * Counts again only after 20 times the duration of the last count, because counting reads all messages of the queue.
+   * Returns the number and size of messages. Counts again only after 20 times the duration of the last count, because
+   * counting reads all messages of the queue.
    */
   async used(): Promise<StateTotals> {
     const counted = this.#counted;
@@ -140,7 +141,10 @@ export class PostgresMessages implements MessageRows {
     return { oldestMs: localMs(row?.["oldest"]), nextMs: localMs(row?.["next"]) };
   }
 
-  /** Also counts removed messages, but not their bytes. Reads all messages of the queue. */
+  /**
+   * Returns the totals of each state. Removed messages are included in the numbers, but not in the bytes. Reads all
+   * messages of the queue.
+   */
   async totals(): Promise<Record<MessageState, StateTotals>> {
     const startMs = this.#clock.now();
     const text =
@@ -181,7 +185,9 @@ export class PostgresMessages implements MessageRows {
     return removed;
   }
 
-  /** Returns whether an open message exists. A damaged one can be claimed, too, and becomes a dead letter. */
+  /**
+   * Returns true if there is an open message. A damaged message counts: it can be claimed and becomes a dead letter.
+   */
   async canBeTried(): Promise<boolean> {
     return (await this.#queue.run("queue_open", `SELECT 1 AS found ${ofQueue} AND r.state < 2 LIMIT 1`, [
       this.#queue.id,
@@ -203,8 +209,8 @@ export class PostgresMessages implements MessageRows {
 }
 
 /**
- * Returns the arguments of `queue_accept` after the queue. Repetitions have the same token, so that messages are stored
- * once.
+ * Returns the arguments of `queue_accept` after the queue. A repetition has the same token, so that messages are stored
+ * only once.
  */
 export function acceptStatementValues(queue: PostgresQueue, rows: readonly DecidedRow[]): SqlParameter[] {
   const all = rows.map((row) => ({ ...row, head: Buffer.from(JSON.stringify(row.message.head)) }));

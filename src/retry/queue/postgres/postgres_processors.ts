@@ -1,7 +1,8 @@
 /**
- * The rows of processors in PostgreSQL: the lease of this process, its claims, and the results of its tries. After a
- * lost reply to a claim, unknown messages may be in flight. Then the process raises the epoch in its row, which ends
- * all earlier claims, and gives them back (test/retry/model/postgres_claims_model.ts).
+ * The rows of processors in PostgreSQL: the lease of this process, its claims, and the results of its tries. If the
+ * reply to a claim is lost, messages that this process does not know may be in flight. The process then raises the
+ * epoch in its row, which ends all earlier claims, and returns these messages
+ * (test/retry/model/postgres_claims_model.ts).
  */
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { changeAllRowsSql } from "../../../base/postgres/required_rows.ts";
@@ -14,8 +15,8 @@ import { type PostgresQueue, readContent } from "./postgres_queue.ts";
 import { databaseNowSql } from "./postgres_queue_tables.ts";
 
 /**
- * Time in ms from the end of a lease until its messages are taken back, because clocks differ, and a guard needs time
- * to kill.
+ * The time from the end of a lease until its messages are taken back, in milliseconds: clocks differ, and a guard needs
+ * time to kill.
  */
 export const postgresGraceMs = 10_000;
 
@@ -31,18 +32,18 @@ export interface PostgresProcessorsOptions {
 export class PostgresProcessors implements ProcessorRows {
   readonly #queue: PostgresQueue;
   readonly #options: PostgresProcessorsOptions;
-  /** Messages that this process has claimed and not yet recorded. */
+  /** The messages that this process has claimed and whose end is not yet recorded. */
   readonly #known = new Map<number, OwnClaim>();
-  /** Claims with a result that may be written. */
+  /** The claims whose result may already be written. */
   readonly #uncertain = new WeakSet<OwnClaim>();
   readonly #ends: CallBatcher<OwnClaim, boolean>;
   #owner = 0;
   #epoch = 0;
-  /** True after a claim without a reply, because unknown messages may be in flight. */
+  /** True after a claim without a reply. Messages that this process does not know may then be in flight. */
   #isUnknown = false;
-  /** The number of reconnects when no message was unknown. */
+  /** The number of reconnects when no unknown message was last in flight. */
   #reconnects = 0;
-  /** True if the last claim had as many messages as it asked for. */
+  /** True if the last claim returned as many messages as it asked for. */
   #hasMore = false;
 
   constructor(queue: PostgresQueue, options: PostgresProcessorsOptions) {
@@ -58,7 +59,10 @@ export class PostgresProcessors implements ProcessorRows {
     });
   }
 
-  /** Registers this process. A repeated statement adds a row that no process renews; others remove it. */
+  /**
+   * Registers this process. If the statement is repeated, it adds a second row that no process renews; other processes
+   * remove that row.
+   */
   async register(): Promise<number> {
     const text =
       `INSERT INTO SCHEMA.processor (queue, name, lease_end) VALUES ($1, $2, ${databaseNowSql} + $3) RETURNING id`;
@@ -88,7 +92,10 @@ export class PostgresProcessors implements ProcessorRows {
     return Number(row?.["count"] ?? 0);
   }
 
-  /** No claim of it can commit after it was marked, so what the second statement sees in flight stays so. */
+  /**
+   * Removes a processor that was marked. No claim of it can commit after the mark, so the messages that the second
+   * statement sees in flight stay in flight.
+   */
   async remove(owner: number): Promise<void> {
     await this.#queue.run("queue_leave", "UPDATE SCHEMA.processor SET ended = true WHERE id = $1", [owner], lease);
     await this.removeOverdue([owner]);
@@ -144,11 +151,11 @@ export class PostgresProcessors implements ProcessorRows {
       return { row, content };
     });
     if (this.#hasMore) return { found, nextMs: null };
-    // An error is ignored here, because the messages must be returned.
+    // Ignores an error here, because the messages must be returned.
     return { found, nextMs: await this.#look(owner, order, 0).then((looked) => looked?.nextMs ?? null, () => null) };
   }
 
-  /** Writes damaged messages. After a failure they are given back, claimed again and found damaged again. */
+  /** Writes damaged messages. If that fails, they are returned to the queue, claimed again and found damaged again. */
   async writeDamaged(changes: readonly MessageLifeChange[]): Promise<void> {
     await this.#queue.write(changes).catch(() => this.#isUnknown = true);
   }
@@ -166,8 +173,8 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   /**
-   * Looks for due messages before a claim, which commits even if nothing is due. Returns null if the lease was given
-   * up.
+   * Looks for due messages before a claim, because a claim commits even if nothing is due. Returns null if the lease
+   * was given up.
    */
   async #look(
     owner: number,
@@ -186,8 +193,8 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   /**
-   * Raises the epoch, which waits for a claim that is being committed and refuses later ones. Repeatable, because only
-   * this process changes the epoch. If the lease was given up, the next claim finds that out.
+   * Raises the epoch. This waits for a claim that is being committed, and makes the database refuse later ones. May be
+   * repeated, because only this process changes the epoch. If the lease was given up, the next claim reports that.
    */
   async unknown(owner: number): Promise<PostgresRow[]> {
     const { reconnects } = this.#queue;
@@ -204,7 +211,7 @@ export class PostgresProcessors implements ProcessorRows {
     return [];
   }
 
-  /** Returns whether this process knows this claim, not only an earlier claim of the message. */
+  /** Returns true if this process knows this claim, and not only an earlier claim of the message. */
   #isKnown(row: PostgresRow): boolean {
     return Number(this.#known.get(Number(row["seq"]))?.row["fence"]) === Number(row["fence"]);
   }

@@ -1,6 +1,6 @@
 /**
- * One message queue in a PostgreSQL schema: its connections, its row, and the clock of the database. Every statement
- * may be repeated after a lost reply, because each change names the revision of the row it was decided for.
+ * One message queue in a PostgreSQL schema: its connections, its row, and the clock of the database. After a lost
+ * reply, every statement may be repeated, because each change names the revision of the row for which it was decided.
  */
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
@@ -32,24 +32,24 @@ export interface PostgresQueueOptions {
   readonly clock: Clock;
   readonly forwards: boolean;
   readonly requiresSync: boolean;
-  /** Called once for each warning about what the database cannot guarantee. */
+  /** Called once for each warning about a guarantee that the database does not give. */
   readonly onWarning?: (sentence: string) => void;
   readonly onDamage?: (sentence: string) => void;
   readonly connect?: typeof connectToPrimary;
 }
 
-/** Connections. There are several, so that a lease is renewed while another call takes long. */
+/** The connections. There are several, so that a lease is renewed while another call takes long. */
 export type PostgresQueueLaneName = "writes" | "claims" | "accepts" | "leases" | "trial" | "rest";
 
 interface QueueRunOptions {
   readonly lane?: PostgresQueueLaneName;
-  /** Minimum number of rows that the statement must return. */
+  /** The smallest number of rows that the statement must return. */
   readonly rowsMin?: number;
 }
 
-/** How long opening a store waits for the database, in ms. */
+/** How long opening a store waits for the database, in milliseconds. */
 const openMs = 5000;
-/** How long a call waits for the database, in ms, with repetitions after lost connections. */
+/** How long a call waits for the database, in milliseconds, including repetitions after lost connections. */
 const callMs = 15_000;
 
 export class PostgresQueue implements AsyncDisposable {
@@ -63,7 +63,7 @@ export class PostgresQueue implements AsyncDisposable {
   #reconnects = 0;
   #row: { readonly id: number; readonly key: string } | null = null;
   #storeId: string | null = null;
-  /** The clock of the database minus `clock`. */
+  /** The difference between the clock of the database and `clock`, in milliseconds. */
   #offsetMs = 0;
 
   constructor(options: PostgresQueueOptions) {
@@ -71,7 +71,7 @@ export class PostgresQueue implements AsyncDisposable {
     this.name = options.name;
   }
 
-  /** Connects and finds the queue. If there is none, creates it, or rejects with CONFIG if it must exist. */
+  /** Connects and finds the queue. If there is none, creates it; if it must exist, rejects with CONFIG. */
   async open({ mustExist }: { readonly mustExist: boolean }): Promise<void> {
     const find = `SELECT id, key, ${databaseNowSql} AS now_ms FROM SCHEMA.queue WHERE name = $1`;
     let [row] = await this.runOnce("queue_find", find, [this.name], { deadlineMs: openMs });
@@ -87,7 +87,7 @@ export class PostgresQueue implements AsyncDisposable {
     this.noteTime(row);
   }
 
-  /** Increases with each new connection after a lost one, because a fail-over may have undone commits. */
+  /** A number that increases with each new connection after a lost one, because a failover may have undone commits. */
   get reconnects(): number {
     return this.#reconnects;
   }
@@ -104,7 +104,7 @@ export class PostgresQueue implements AsyncDisposable {
     return this.#row?.key ?? "";
   }
 
-  /** The wall clock of the database in ms, according to its last response. */
+  /** Returns the wall clock of the database in milliseconds, as computed from its last response. */
   nowMs(): number {
     return this.#options.clock.now() + this.#offsetMs;
   }
@@ -118,7 +118,7 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Runs a statement once. Rejects with StatementError. After UNREACHABLE or LOCK_BUSY nothing has happened; after
+   * Runs a statement one time. Rejects with StatementError. After UNREACHABLE or LOCK_BUSY nothing has happened; after
    * OUTCOME_UNKNOWN the statement may have been executed.
    */
   async runOnce(
@@ -132,7 +132,7 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Runs a statement until its outcome is known, or the time is over. Calls `onRepeat` if a copy may have been
+   * Runs a statement until its outcome is known, or the time has passed. Calls `onRepeat` if a copy may have been
    * executed.
    */
   async run(
@@ -162,8 +162,9 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Writes decided changes. Returns the messages that have their change, even from an earlier copy whose reply was
-   * lost. Other messages were changed by another process. `mayBeWritten`: an earlier call may have written the changes.
+   * Writes decided changes. Returns the messages that now have their change; an earlier copy of the statement, whose
+   * reply was lost, may have written it. Other messages were changed by another process. `mayBeWritten` is true if an
+   * earlier call may have written the changes.
    */
   async write(changes: readonly MessageLifeChange[], { mayBeWritten = false } = {}): Promise<Set<number>> {
     const written = new Set<number>();
@@ -177,7 +178,7 @@ export class PostgresQueue implements AsyncDisposable {
         const seq = seqOf(change.row);
         if (hasChange(found.get(seq), change)) written.add(seq);
       }
-      // A fail-over after the write may have undone a change. Such a change is written again.
+      // A failover after the write may have undone a change. Such a change is written again.
       left = left.filter(({ row }) => Number(found.get(seqOf(row))?.["rev"]) === Number(row["rev"]));
     }
     return written;
@@ -203,8 +204,8 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Reads messages by a statement that also writes. Its commit waits for the standby, so that the standby has what was
-   * read.
+   * Reads messages by a statement that also writes. Its commit waits for the standby, so that the standby has the data
+   * that was read.
    */
   async #durableRows(changes: readonly MessageLifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
@@ -259,7 +260,7 @@ export class PostgresQueue implements AsyncDisposable {
       throw new BatonError("CONFIG", `${this.where} is another store now: its tables were created again`);
     }
     this.#storeId = storeId;
-    // Not counted for a trial, which closes its connection when it takes too long.
+    // Does not count a trial, which closes its connection when it takes too long.
     if (this.#connected.has(lane) && lane !== "trial") this.#reconnects++;
     this.#connected.add(lane);
     for (const sentence of requireSafeDatabase(address, await readDatabaseSafetyFacts(connection), { requiresSync })) {
@@ -273,8 +274,8 @@ export class PostgresQueue implements AsyncDisposable {
 const writeText = "SELECT seq FROM SCHEMA.queue_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS seq";
 
 /**
- * Returns whether a message may have a change of an earlier copy: its revision has increased, and its tries and crashes
- * show no other change.
+ * Returns true if a message may have the change of an earlier copy: its revision has increased, and its tries and
+ * crashes show no other change.
  */
 function hasChange(row: PostgresRow | undefined, { row: { rev: before }, next }: MessageLifeChange): boolean {
   const rev = Number(before);
@@ -292,8 +293,8 @@ export function contentCrc(head: Uint8Array, body: Uint8Array): number {
 }
 
 /**
- * Returns the content of a message from the columns `crc`, `head` and `body`, or reports damage and returns a sentence
- * about it.
+ * Returns the content of a message from the columns `crc`, `head` and `body`. If the content is damaged, reports that
+ * and returns a sentence about it.
  */
 export function readContent(queue: PostgresQueue, row: PostgresRow): MessageContent | string {
   const { head, body } = row;
@@ -310,7 +311,7 @@ function seqOf(row: MessageRow): number {
   return Number(row["seq"]);
 }
 
-/** Returns 40 bits in Crockford's base 32, as for stores in folders. */
+/** Returns a random name: 40 bits in Crockford's base 32, as for stores in folders. */
 function randomName(): string {
   const digits = "0123456789abcdefghjkmnpqrstvwxyz";
   return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");

@@ -1,13 +1,14 @@
 /**
  * The tables and functions of message queues in a PostgreSQL schema. A function runs as one statement in autocommit.
- * Each statement inside sees what was committed before, so that no decision under a lock uses an older snapshot
- * (test/retry/model/postgres_claims_model.ts). message_life.ts decides the next state; `queue_write` applies it if the
- * message has not changed since. Lock order: keys by their numbers, the queue, messages by their numbers. Times are
- * milliseconds of the database's wall clock. Keys and errors are bytes, because PostgreSQL text cannot contain U+0000.
+ * Each statement inside the function sees everything that was committed before, so that no decision under a lock uses
+ * an older snapshot (test/retry/model/postgres_claims_model.ts). message_life.ts decides the next state; `queue_write`
+ * applies it if the message has not changed since. Lock order: keys by their numbers, the queue, messages by their
+ * numbers. Times are milliseconds of the database's wall clock. Keys and errors are bytes, because PostgreSQL text
+ * cannot contain U+0000.
  */
 import { requireChangedRowsPlpgsql } from "../../../base/postgres/required_rows.ts";
 
-/** The time of the database in a statement, in ms. */
+/** SQL for the time of the database in a statement, in milliseconds. */
 export const databaseNowSql = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const now = databaseNowSql;
 
@@ -42,7 +43,8 @@ const tables = [
     body bytea NOT NULL,
     PRIMARY KEY (queue, seq)) WITH (${busyTable})`,
   "ALTER TABLE SCHEMA.retry_body ALTER COLUMN body SET STORAGE EXTERNAL, ALTER COLUMN head SET STORAGE EXTERNAL",
-  // A batch of accepted messages. A repetition after a lost reply finds the numbers of its messages here.
+  // A batch of accepted messages. If the statement is repeated after a lost reply, it finds the numbers of its messages
+  // here.
   `CREATE TABLE IF NOT EXISTS SCHEMA.retry_batch (queue int, token uuid, first_seq bigint NOT NULL,
     at_ms bigint NOT NULL,
     PRIMARY KEY (queue, token))`,
@@ -69,8 +71,8 @@ DECLARE number bigint; BEGIN
 END $$`;
 
 /**
- * Stores a batch of messages and returns the number of the first. A repetition with the same token changes nothing.
- * `content` has the head and body of each message, one after the other.
+ * Stores a batch of messages and returns the number of the first one. A repetition with the same token changes nothing.
+ * `content` contains the head and body of each message, one after the other.
  */
 const accept =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_accept(q int, batch uuid, keys bytea[], states smallint[], tried int[],
@@ -107,7 +109,7 @@ DECLARE start bigint; at_ms bigint; n int := cardinality(states); changed bigint
   RETURN start;
 END $$`;
 
-/** Stores messages of a topic if the last message before them is still `after_id`. Returns whether they were stored. */
+/** Stores messages of a topic if the last message before them is still `after_id`. Returns true if they were stored. */
 const ingest =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_ingest(q int, of_topic bytea, after_id bigint, newest bigint, batch uuid,
   keys bytea[], states smallint[], tried int[], delays bigint[], reasons text[], errors bytea[], forwards smallint[],
@@ -126,9 +128,10 @@ DECLARE last bigint; changed bigint; BEGIN
 END $$`;
 
 /**
- * Claims at most `most` messages that were due `age` milliseconds ago, with at most `most_bytes` in their bodies, but
- * at least one. A row without a message means that the lease was given up. The row of the processor stays locked until
- * the commit. Bodies are read after the claim, because an earlier snapshot may lack the body of a new message.
+ * Claims at most `most` messages that were due `age` milliseconds ago. Their bodies have at most `most_bytes`, but at
+ * least one message is claimed. A row without a message means that the lease was given up. The row of the processor
+ * stays locked until the commit. Bodies are read after the claim, because an earlier snapshot may not contain the body
+ * of a new message.
  */
 const claim =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_claim(q int, processor bigint, at_epoch bigint, ordering text, most int,
@@ -169,9 +172,9 @@ END $$`;
 
 /**
  * Applies changes of message_life.ts to messages that still have these revisions. Returns their numbers. The open
- * message with `turn` is the next one of its key. A closed message passes its turn to the oldest open one. A message
- * that is opened again takes the turn, unless a message of its key is in flight or older. `ended`: a try ended, with an
- * error of `errors`. `redrives`: the number of the redrive, or null.
+ * message with `turn` is the next one of its key. A message that closes passes its turn to the oldest open one. A
+ * message that is opened again takes the turn, unless a message of its key is in flight or older. `ended` is true if a
+ * try ended, with an error of `errors`. `redrives` is the number of the redrive, or null.
  */
 const write =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_write(q int, seqs bigint[], revs bigint[], states smallint[], tried int[],

@@ -1,6 +1,6 @@
 /**
- * A message store in PostgreSQL, which processors on several machines share. Each call may be repeated after
- * UNREACHABLE, LOCK_BUSY or OUTCOME_UNKNOWN, except that `accept` may store its messages twice.
+ * A message store in PostgreSQL, which processors on several machines share. After UNREACHABLE, LOCK_BUSY or
+ * OUTCOME_UNKNOWN, each call may be repeated; but a repeated `accept` may store its messages twice.
  */
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { acceptMovedDatabase, migrateDatabase } from "../../../base/postgres/database_schema.ts";
@@ -24,11 +24,11 @@ export interface PostgresStoreOptions {
   readonly migrates?: boolean;
   readonly wasMoved?: boolean;
   readonly requiresSync?: boolean;
-  /** Duration in ms of the lease of this process on messages. Left out if the process claims none. */
+  /** The duration of this process's lease on messages, in milliseconds; undefined if the process claims none. */
   readonly leaseMs?: number;
   readonly hooks?: StoreHooks;
   readonly random?: () => number;
-  /** Tests replace these. */
+  /** The clock; tests replace it. */
   readonly clock?: Clock;
   readonly connect?: typeof connectToPrimary;
 }
@@ -59,7 +59,10 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     this.#engine = new RetryEngine(this.#rows, rules, random);
   }
 
-  /** If the options say so, creates the tables and accepts another cluster. Rejects with StatementError. */
+  /**
+   * Prepares the database: creates the tables and accepts another cluster, if the options say so. Rejects with
+   * StatementError.
+   */
   static async prepare(
     { address, migrates = false, wasMoved = false }: Pick<PostgresStoreOptions, "address" | "migrates" | "wasMoved">,
   ): Promise<void> {
@@ -69,7 +72,10 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     if (wasMoved) await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
   }
 
-  /** Rejects with CONFIG if the queue does not exist or the database cannot be used, or with UNREACHABLE or REFUSED. */
+  /**
+   * Opens the store. Rejects with CONFIG if the queue does not exist or the database cannot be used, or with
+   * UNREACHABLE or REFUSED.
+   */
   static async open(options: PostgresStoreOptions): Promise<PostgresRetryStore> {
     const { mustExist } = options;
     await PostgresRetryStore.prepare(options);
@@ -90,7 +96,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     return runSteps(this.#engine.call(method, ...values));
   }
 
-  /** Every call uses a snapshot of its own. */
+  /** Reads. Every call uses a separate snapshot. */
   read<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
@@ -120,7 +126,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
 
   /** Ends calls in progress. */
   async close(): Promise<void> {
-    await this.#rows.letters.leaveRole().catch(() => {}); // it ends by itself, later
+    await this.#rows.letters.leaveRole().catch(() => {}); // otherwise the role ends by itself, but later
     await this.#queue.close();
   }
 

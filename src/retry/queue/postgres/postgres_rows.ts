@@ -13,7 +13,7 @@ import type { PostgresQueue } from "./postgres_queue.ts";
 import { postgresQueueTables } from "./postgres_queue_tables.ts";
 import { PostgresIngest } from "./postgres_topics.ts";
 
-/** Time limit of a trial write in ms, shorter than a status page waits for the result. */
+/** The time limit of a trial write, in milliseconds. It is shorter than a status page's wait for the result. */
 const trialMs = 1500;
 
 export class PostgresRows implements RetryRows {
@@ -56,7 +56,10 @@ export class PostgresRows implements RetryRows {
     return this.#queue.toLocalMs(atMs);
   }
 
-  /** Returns why nothing can be written, for example because the database does not respond. */
+  /**
+   * Returns the reason why nothing can be written, for example that the database does not respond; null if writing is
+   * possible.
+   */
   whyNotWritable(): Promise<string | null> {
     return this.#trial.whyNotStored();
   }

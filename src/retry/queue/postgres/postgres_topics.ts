@@ -8,7 +8,7 @@ import { acceptStatementValues, type PostgresMessages } from "./postgres_message
 import type { PostgresQueue } from "./postgres_queue.ts";
 import { databaseNowSql } from "./postgres_queue_tables.ts";
 
-/** Duration of the role in ms. After a killed process, others wait for this time. */
+/** How long a process has the role, in milliseconds. If a process is killed, others wait this long. */
 export const topicClientRoleMs = 15_000;
 
 export class PostgresIngest implements IngestRows {
@@ -63,9 +63,9 @@ export class TopicClientRole {
   }
 
   /**
-   * Takes or renews the role. Returns the number of the client's session, which is higher than all before, or null if
-   * another process has the role. The number contains the time, so that it grows even if a fail-over has lost the last
-   * one.
+   * Takes or renews the role. Returns the number of the client's session; null if another process has the role. The
+   * number is higher than all earlier ones. It contains the time, so that it increases even if a failover has lost the
+   * last number.
    */
   async take(): Promise<number | null> {
     const text = `INSERT INTO SCHEMA.retry_client AS c (queue, client, holder, role_end, session)

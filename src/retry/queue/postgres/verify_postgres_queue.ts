@@ -4,13 +4,13 @@ import { keepsContent, messageStateInRow, textInRow } from "../message_row.ts";
 import type { RetryVerifyReport } from "../store_methods.ts";
 import { type PostgresQueue, readContent } from "./postgres_queue.ts";
 
-/** Number of messages that are read at a time, and the most problems that are reported. */
+/** The number of messages that are read at a time, and the most problems that are reported. */
 const verifyPageRows = 200;
 const problemsMax = 100;
 
 /**
- * Checks contents, owners, and which message of each key is next, even during use. Each message is read once with its
- * content, but pages are read at different moments.
+ * Checks contents, owners, and which message of each key is next; works even while the queue is in use. Each message is
+ * read once, together with its content, but pages are read at different moments.
  */
 export async function verifyPostgresQueue(
   queue: PostgresQueue,

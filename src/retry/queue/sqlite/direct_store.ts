@@ -1,4 +1,4 @@
-/** A message store for a short-lived command, without a thread. */
+/** A message store for a short-lived command. It has no thread. */
 import { type OpenRetryDatabase, RetryDatabase, toRetryStoreError } from "./retry_database.ts";
 import { runStepsNow } from "../../../base/support/steps.ts";
 import { RetryEngine } from "../retry_engine.ts";
@@ -6,12 +6,12 @@ import type { StoreRules } from "../store_rules.ts";
 import type { CommandStore, StoreMethod, StoreMethods } from "../store_methods.ts";
 import { SqliteRows } from "./sqlite_rows.ts";
 
-/** Each call is finished before it returns its promise. */
+/** A store whose calls are finished before they return their promises. */
 export class DirectStore implements CommandStore {
   readonly #database: RetryDatabase;
   readonly #engine: RetryEngine;
 
-  /** Throws the errors of RetryDatabase, or IO if the name of the store cannot be read. */
+  /** Opens the store. Throws the errors of RetryDatabase, or IO if the name of the store cannot be read. */
   constructor(
     folder: string,
     rules: StoreRules,
@@ -45,7 +45,7 @@ export class DirectStore implements CommandStore {
     }
   }
 
-  /** Reads; changes nothing and does not wait for other processes. */
+  /** Reads. Changes nothing, and does not wait for other processes. */
   // deno-lint-ignore require-await -- see above
   async read<Name extends StoreMethod>(
     method: Name,

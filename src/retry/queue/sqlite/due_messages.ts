@@ -6,7 +6,7 @@ import { limitRowsByBytes } from "../message_row.ts";
 
 /**
  * Returns up to `max` messages, limited by the size of their bodies, but at least one. Conditions with "+" check the
- * row itself, because a damaged index may name a wrong row.
+ * row itself, because an index that is damaged may give a wrong row.
  */
 export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): readonly SqlRow[] {
   if (order === "fifo") {
@@ -29,7 +29,7 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
   return limitRowsByBytes([...new Map(rows.map((row) => [row["seq"], row])).values()]);
 }
 
-/** Returns the next due time after now, or null if none is known. */
+/** Returns the next due time after now; null if none is known. */
 export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions): number | null {
   const sql = `SELECT min(next_ms) AS at FROM messages WHERE state = 0 ${nextOfKeyCondition(order)} AND next_ms > ?`;
   const at = database.get(sql, nowMs)?.["at"] ?? null;

@@ -1,5 +1,5 @@
 /**
- * Orders messages with the same key: one open message is next, and the others wait. The column `is_next` marks this
+ * Orders messages with the same key: one open message is next, and the others wait. The column `is_next` marks the next
  * message, so that a claim need not read all messages that wait.
  */
 import { DamageError } from "../../../base/storage/damage.ts";
@@ -15,7 +15,7 @@ export class KeyOrdering {
     this.#database = database;
   }
 
-  /** Returns the mark of a new message: 1 if it is next, or 0 if it waits. */
+  /** Returns the mark of a new message: 1 if it is next, 0 if it waits. */
   initialMark(key: string | null): number {
     return key === null ||
         this.#database.get(`SELECT 1 FROM messages WHERE ${isOpenWithKey} LIMIT 1`, key) === undefined
@@ -34,7 +34,8 @@ export class KeyOrdering {
   }
 
   /**
-   * Gives a message that waits again its place in the order. It precedes newer messages, but not a message in flight.
+   * Gives a message that waits again its place in the order. It comes before newer messages, but not before a message
+   * in flight.
    */
   restoreMark(seq: number, key: string | null): void {
     // A message that was dead when it was stored has no mark.
@@ -49,7 +50,7 @@ export class KeyOrdering {
     this.#setNext(seq, holder === undefined || yields ? 1 : 0);
   }
 
-  /** Changes the mark, except of a damaged message. Messages behind it wait until an operator cancels it. */
+  /** Changes the mark. Does not change a damaged message: messages behind it wait until an operator cancels it. */
   #setNext(seq: number, isNext: number): void {
     try {
       this.#database.changeRow(sqliteRetryTables.messages, { seq }, { is_next: isNext });

@@ -1,7 +1,7 @@
 /**
  * The database file of a message store, which several processes of a machine use at the same time. Every change is one
  * transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its reads and writes. Services
- * call it in a thread, short commands call it directly.
+ * use it in a thread; short commands use it directly.
  */
 import { accessSync, constants, mkdirSync, readFileSync, realpathSync, statfsSync, statSync } from "node:fs";
 import process from "node:process";
@@ -84,8 +84,8 @@ export class RetryDatabase extends SqliteFile {
   }
 
   /**
-   * Changes the row with this key. Returns false if there is none. Throws DamageError without a change if the row is
-   * damaged.
+   * Changes the row with this key. Returns false if there is none. If the row is damaged, throws DamageError and
+   * changes nothing.
    */
   changeRow<Column extends string>(
     table: ChecksumTable<Column>,
@@ -105,7 +105,7 @@ export class RetryDatabase extends SqliteFile {
   }
 
   /**
-   * Returns up to `max` undamaged rows; damaged rows are reported and skipped. `read` returns the first `limit` rows,
+   * Returns up to `max` undamaged rows; reports and skips damaged rows. `read` must return the first `limit` rows,
    * always in the same order.
    */
   intactRows(table: ChecksumTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
@@ -117,7 +117,7 @@ export class RetryDatabase extends SqliteFile {
     }
   }
 
-  /** Returns the row, or null if it is damaged, after reporting the damage. */
+  /** Returns the row. If it is damaged, reports the damage and returns null. */
   intactOrNull<Row extends SqlRow>(table: ChecksumTable<string>, row: Row): Row | null {
     if (table.isIntact(row)) return row;
     this.damage.reportDamage(describeDamagedRow(table.name, row["seq"] ?? row["id"], "of this store"));
@@ -125,8 +125,8 @@ export class RetryDatabase extends SqliteFile {
   }
 
   /**
-   * Runs `work` in a transaction, which is durable when this call returns. If it throws, nothing is stored, except that
-   * IO leaves the result unknown. STORE_FULL means that the disk is full.
+   * Runs `work` in a transaction, which is durable when this call returns. If it throws, nothing is stored; but after
+   * IO the result is unknown. STORE_FULL means that the disk is full.
    */
   override transaction<Result>(work: () => Result): Result {
     try {
@@ -150,7 +150,7 @@ export class RetryDatabase extends SqliteFile {
     }
   }
 
-  /** Returns whether another process has written since the last call. */
+  /** Returns true if another process has written since the last call. */
   hasChanged(): boolean {
     const version = this.pragma("data_version");
     const has = version !== this.#dataVersion;
@@ -163,7 +163,7 @@ export class RetryDatabase extends SqliteFile {
     if (this.hasRoomFor(reservedLogBytes)) super.reserveLog(reservedLogBytes);
   }
 
-  /** True if the disk has hardly any room for more messages, and `makeRoom` may help. */
+  /** True if the disk has little room for more messages, and `makeRoom` may help. */
   get wantsRoom(): boolean {
     return this.#wantsRoom;
   }
@@ -175,7 +175,7 @@ export class RetryDatabase extends SqliteFile {
       this.freeUnusedPages();
       this.checkpoint("TRUNCATE");
     } catch {
-      // Even this has no room, or another process writes. The next transaction reports the error.
+      // The disk may have no room even for this, or another process is writing. The next transaction reports the error.
     }
   }
 
@@ -187,17 +187,17 @@ export class RetryDatabase extends SqliteFile {
     }
   }
 
-  /** Returns the bytes of the database on the disk, and the free bytes there for this user. */
+  /** Returns how many bytes the database has on the disk, and how many bytes are free there for this user. */
   diskSpace(): { readonly usedBytes: number; readonly freeBytes: number } {
     return { usedBytes: this.usedBytes(), freeBytes: this.fileSystem().freeBytes };
   }
 
-  /** Returns whether the reserved space remains free when this number of bytes is stored. */
+  /** Returns true if the reserved space remains free when this number of bytes is stored. */
   hasRoomFor(bytes: number): boolean {
     const space = this.space();
     const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, space.bytes * freeShareKept));
     const left = freeDiskBytesAfterWrite(space, bytes) - kept;
-    // Asks for room before a message of this size is refused.
+    // When the space is low, old space is freed before a message of this size is refused.
     const isLow = left < 2 * bytes + reservedLogBytes;
     this.#wantsRoom = isLow &&
       (space.unusedBytes >= vacuumPages * sqlitePageBytes || this.logFileBytes > reservedLogBytes);
@@ -205,7 +205,7 @@ export class RetryDatabase extends SqliteFile {
   }
 }
 
-/** Converts an error of a store to a BatonError. */
+/** Converts an error of the database to the BatonError that a user of the store sees. */
 export function toRetryStoreError(error: unknown, folder: string): BatonError {
   if (error instanceof BatonError) return error;
   const options = { cause: error };
@@ -222,13 +222,16 @@ export function toRetryStoreError(error: unknown, folder: string): BatonError {
   return storageError(`The message store in ${folder}`, error);
 }
 
-/** Returns the error for a user without write access, or null. `path` is the path of the database. */
+/**
+ * Returns the error to report to a user who has no write access to the database at `path`; null if access is not the
+ * cause.
+ */
 function accessError(error: unknown, folder: string, path: string): BatonError | null {
-  if (error instanceof BatonError) return null; // a sentence with a path, which may contain any word
+  if (error instanceof BatonError) return null; // the sentence contains a path, which may contain any word
   if (!/readonly|unable to open/i.test(errorMessage(error)) || (mayWrite(folder) && mayWrite(path))) return null;
   const { uid } = statSync(folder);
   const owner = uid === process.geteuid?.() ? "this user" : findUserName(String(uid)) ?? `user ${uid}`;
-  // Even a reader of a write-ahead log writes to shared memory, which is a file next to the log.
+  // Even a process that only reads a write-ahead log writes to shared memory, which is a file next to the log.
   const why =
     `readers write to its log, too; the owner of the store is ${owner}, this process runs as ${ownUserName()}`;
   return new BatonError("IO", `The message store in ${folder} cannot be opened without write access: ${why}`, {
@@ -245,7 +248,9 @@ function mayWrite(path: string): boolean {
   }
 }
 
-/** Throws CONFIG if there is no store, or IO if this user cannot see whether there is one. */
+/**
+ * Checks that the folder has a store. Throws CONFIG if it has none, or IO if this user cannot see whether it has one.
+ */
 export function requireStoreIn(folder: string): void {
   const path = join(folder, retryDatabaseFileName);
   let why = "is missing";
@@ -259,7 +264,7 @@ export function requireStoreIn(folder: string): void {
   throw new BatonError("CONFIG", `There is no message store in ${folder}: ${retryDatabaseFileName} ${why}`);
 }
 
-/** Creates the folder with access for its user only, because bodies may be secret. */
+/** Creates the folder, and lets only its user read it, because bodies may be secret. */
 function makeFolder(folder: string): void {
   try {
     refuseLinksOfOthers(folder);
@@ -271,8 +276,8 @@ function makeFolder(folder: string): void {
 }
 
 /**
- * Creates the file if there is none. Throws if SQLite would silently skip damage, because accepted messages would be
- * lost.
+ * Creates the database file if there is none. Throws if the file has damage that SQLite would silently skip, because
+ * accepted messages would be lost.
  */
 function prepareStore(
   folder: string,
@@ -284,9 +289,9 @@ function prepareStore(
   const damage = findWalDamage(path);
   if (damage !== null) throw new BatonError("IO", `The message store in ${folder} cannot be opened: ${damage}`);
   const found = statSync(path, { throwIfNoEntry: false });
-  // SQLite takes an empty file for a new database, but baton never leaves an empty file.
+  // SQLite takes an empty file for a new database, but baton never leaves an empty file behind.
   if (found?.size === 0) throw new BatonError("CONFIG", emptyFileMessage(path));
-  // This setting must precede the first table. It lets the file shrink.
+  // This setting works only before the first table is created. It lets the file shrink later.
   if (found === undefined) createDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
 }
 
@@ -302,7 +307,10 @@ function emptyFileMessage(path: string): string {
     "it and the files next to it whose names start with the same name, to start with an empty store";
 }
 
-/** Returns 40 bits in Crockford's base 32, which start all message ids, so that ids are unique among all stores. */
+/**
+ * Returns 40 random bits in Crockford's base 32. All message ids start with them, so that ids of different stores
+ * differ.
+ */
 function storeName(): string {
   const digits = "0123456789abcdefghjkmnpqrstvwxyz";
   return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");
@@ -312,7 +320,7 @@ function whereOf(table: string, key: number | string): string {
   return table === "messages" ? "of this store" : `of this store (${key})`;
 }
 
-/** Type numbers of network file systems, from statfs(2) and linux/magic.h. */
+/** Type numbers of network file systems, as statfs(2) returns them; linux/magic.h defines them. */
 const networkTypes: Readonly<Record<number, string>> = {
   0x6969: "NFS",
   0xff534d42: "CIFS",
@@ -330,12 +338,12 @@ const networkTypes: Readonly<Record<number, string>> = {
 };
 const fuseType = 0x65735546;
 
-/** Network file systems in user space, by their names in /proc/self/mountinfo. */
+/** Matches the types of network file systems in user space, as /proc/self/mountinfo shows them. */
 const networkFuse = /^fuse\.(sshfs|glusterfs|s3fs|gcsfuse|ceph|juicefs|rclone|davfs|curlftpfs|hdfs|beegfs|moosefs|mfs)/;
 
 /**
- * Throws CONFIG if the folder is on another machine. File locks and the shared memory of the log work on one machine
- * only, so two machines that write to a store would destroy it.
+ * Throws CONFIG if the folder is on a network file system. File locks and the shared memory of the log work on one
+ * machine only, so two machines that write to a store would destroy it.
  */
 export function refuseNetworkFolder(folder: string, typeOf: (folder: string) => number = fileSystemType): void {
   const type = typeOf(folder) >>> 0;
@@ -352,7 +360,7 @@ function fileSystemType(folder: string): number {
   return statfsSync(folder).type;
 }
 
-/** Returns the type of the mount that contains the folder, or null if it is no network file system. */
+/** Returns the type of the mount that contains the folder; null if it is not a network file system in user space. */
 function networkFuseAt(folder: string): string | null {
   try {
     const path = realpathSync(folder);

@@ -38,8 +38,8 @@ export class RetryStore implements ServiceStore {
   }
 
   /**
-   * Resolves when the change is on the disk. After STORE_FULL or LOCK_BUSY nothing was changed; after IO the result is
-   * unknown.
+   * Calls a method of the store. Resolves when the change is on the disk. After STORE_FULL or LOCK_BUSY, nothing was
+   * changed; after IO, the result is unknown.
    */
   call<Name extends StoreMethod>(
     method: Name,
@@ -51,12 +51,12 @@ export class RetryStore implements ServiceStore {
   checkForChanges(): void {
     this.#thread.call("hasChanged").then(
       (hasChanged) => hasChanged && this.#hooks.onChanged?.(),
-      () => {}, // the failure of the store is reported by `onBroken`
+      () => {}, // `onBroken` reports the failure of the store
     );
   }
 
   async close(): Promise<void> {
-    await this.#thread.close().catch(() => {}); // what was acknowledged is on the disk
+    await this.#thread.close().catch(() => {}); // acknowledged changes are on the disk already
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -24,12 +24,12 @@ export type RetryStoreCalls = {
 };
 
 export interface RetryStoreThreadOptions {
-  /** The thread's side of the connection; `parentPort` if left out. */
+  /** The thread's side of the connection; by default `parentPort`. */
   readonly parent?: StorageParentPort;
   readonly openDatabase?: OpenRetryDatabase;
 }
 
-/** Serves a RetryStore until the thread ends. */
+/** Answers the calls of a RetryStore until the thread ends. */
 export function serveRetryStore({
   openDatabase = (folder, options) => new RetryDatabase(folder, options),
   ...ports
@@ -61,14 +61,17 @@ export function serveRetryStore({
         isFull = (error as BatonError).code === "STORE_FULL";
         throw error;
       } finally {
-        // Making room may wait for other processes that read. Therefore refusals are sent first.
+        // Freeing space may have to wait for other processes that read. Therefore refusals are sent first.
         if (isFull || database.wantsRoom) queueMicrotask(() => port.run(() => database.makeRoom()));
       }
     },
   });
 }
 
-/** The memory of claimed bodies is moved between threads, because a copy of a large body takes as long as a try. */
+/**
+ * Returns the memory of claimed bodies, which is moved to the other thread, because a copy of a large body takes as
+ * long as a try.
+ */
 function claimedBodies(value: unknown): ArrayBuffer[] {
   const { messages } = (value ?? {}) as Partial<Claim>;
   if (!Array.isArray(messages)) return [];

@@ -1,4 +1,4 @@
-/** The start of the storage thread of a message store. */
+/** Starts the storage thread of a message store. */
 import { serveRetryStore } from "./retry_store_thread.ts";
 
 serveRetryStore();

@@ -1,9 +1,12 @@
 /** The tables of a message store, with a checksum in each row, and the format number of the database. */
 import { defineChecksumTable } from "../../../base/storage/checksum_table.ts";
 
-/** The PRAGMA user_version: the format of the tables and their content. */
+/** The format of the tables and their content. SQLite stores it as PRAGMA user_version. */
 export const retryStoredFormat = 3;
-/** The PRAGMA application_id ("btRT"), which distinguishes a store from databases of other programs. */
+/**
+ * The number ("btRT") that distinguishes a store from databases of other programs. SQLite stores it as PRAGMA
+ * application_id.
+ */
 export const retryApplicationId = 0x62745254;
 
 export const sqliteRetryTables = {
@@ -36,7 +39,10 @@ export const sqliteRetryTables = {
   ingest_offsets: defineChecksumTable("ingest_offsets", ["topic", "last_id"]),
 } as const;
 
-/** The statements that create a store. No byte may change, even spaces, because `verify` compares this text. */
+/**
+ * The statements that create a store. They must not change by a single byte, because `verify` compares this text with
+ * the database.
+ */
 export const sqliteRetrySchema = `
   CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, paused INTEGER NOT NULL,
     redrives INTEGER NOT NULL, sum INTEGER NOT NULL);

@@ -1,4 +1,7 @@
-/** Number and size of the messages in each state. Every change updates them in its transaction. */
+/**
+ * Counts the messages in each state, and the bytes of their bodies. Every change of a message updates these totals in
+ * its transaction.
+ */
 import { type MessageState, messageStates } from "../message_life.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { stateNumbers, statesWithBody } from "../message_row.ts";
@@ -37,7 +40,8 @@ export class RetryTotals {
   }
 
   /**
-   * Returns the totals before a change if the stored row is damaged. The counted messages already include the change.
+   * Returns the totals before a change, counted from the messages, because the stored row is damaged. The counted
+   * messages already include the change.
    */
   #countedBefore(state: number, count: number, bytes: number): SqlRow {
     const now = this.#countRows(state);
@@ -49,7 +53,7 @@ export class RetryTotals {
     return this.#database.get(sql, state) ?? {};
   }
 
-  /** Counts the messages with a body again. */
+  /** Counts all messages that have a body, and replaces the totals of their states. */
   recount(): void {
     for (const state of statesWithBody) {
       const number = stateNumbers[state];

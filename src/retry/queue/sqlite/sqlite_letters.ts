@@ -1,4 +1,4 @@
-/** The forwarding of dead letters of a store in a folder, and their errors. */
+/** Forwards the dead letters of a store in a folder, and stores the errors of forwarding. */
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import type { LetterRows } from "../retry_rows.ts";
 import { errorCharsMax, forwardDelayMs } from "../retry_store_limits.ts";
@@ -6,7 +6,7 @@ import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { sqliteRetryTables } from "./retry_tables.ts";
 import type { SqliteMessages } from "./sqlite_messages.ts";
 
-/** Used instead of a message number for an error of the sink, which concerns all dead letters. */
+/** Takes the place of a message number for an error of the sink, which concerns all dead letters. */
 const allDeadLetters = 0;
 
 const isPending = "state = 3 AND forwarding IN (1, 2)";
@@ -30,7 +30,7 @@ export class SqliteLetters implements LetterRows {
   }
 
   #failedRows(max: number, nowMs: number): SqlRow[] {
-    // A delay that would end later than the longest delay is ignored, because the wall clock was set back.
+    // A delay that would end later than the longest possible delay is ignored, because the wall clock was set back.
     return this.#database.all(
       `SELECT messages.* FROM forward_failures JOIN messages USING (seq)
         WHERE ${isPending} AND delayed_until_ms NOT BETWEEN ? AND ? ORDER BY seq LIMIT ?`,
@@ -42,8 +42,8 @@ export class SqliteLetters implements LetterRows {
 
   deadLetterBacklog(): { readonly count: number; readonly error: string | null } {
     const sql = `SELECT count(*) AS count FROM messages WHERE ${isPending}`;
-    // When a letter fails by itself, the error of the sink is removed. The time of a letter's failure is the end of its
-    // delay minus the delay.
+    // When forwarding fails for a single letter, the error of the sink is removed. The time of a letter's failure is
+    // the end of its delay minus the delay.
     const newest = `SELECT error FROM forward_failures ORDER BY seq <> 0,
       delayed_until_ms - min(${forwardDelayMs.max}, ${forwardDelayMs.first} << min(failures - 1, 20)) DESC, seq
       LIMIT 1`;
@@ -78,7 +78,7 @@ export class SqliteLetters implements LetterRows {
     const row = this.#database.get(sql, seq, isMarked ? 2 : 1);
     if (row === undefined) return;
     this.#messages.noteForwarded(row, nowMs);
-    // Also removes the error of the sink, because the sink works again.
+    // The error of the sink is removed too, because the sink works again.
     this.#database.run("DELETE FROM forward_failures WHERE seq IN (?, ?)", allDeadLetters, seq);
   }
 
@@ -88,7 +88,9 @@ export class SqliteLetters implements LetterRows {
     return found?.["error"] as string | undefined ?? null;
   }
 
-  /** Removes the error of the sink after a failure of one letter, because the sink works then. */
+  /**
+   * Records an error of forwarding. If one letter failed, removes the error of the sink, because the sink works then.
+   */
   recordForwardFailure(seq: number | null, error: string, nowMs: number): void {
     const key = seq ?? allDeadLetters;
     const before = this.#database.get("SELECT failures FROM forward_failures WHERE seq = ?", key);

@@ -1,4 +1,4 @@
-/** Reads and writes the rows of messages in a folder. Each method runs inside a transaction of its caller. */
+/** Reads and writes the rows of messages in a folder. The caller of each method has started a transaction. */
 import { isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { DatabaseRow, SqlValue } from "../../../base/storage/sql_row.ts";
@@ -56,7 +56,7 @@ export class SqliteMessages implements MessageRows {
     });
   }
 
-  /** Returns the content of a message, or a sentence about its damage. */
+  /** Returns the content of a message, or a sentence that describes its damage. */
   contentOf(seq: number): MessageContent | string {
     const { bodies } = sqliteRetryTables;
     const { damage } = this.#database;
@@ -112,7 +112,10 @@ export class SqliteMessages implements MessageRows {
     return first;
   }
 
-  /** Writes changes without comparing the rows, because they were read in the same transaction. */
+  /**
+   * Writes changes to messages. Does not compare the rows with the expected ones, because they were read in the same
+   * transaction.
+   */
   write(changes: readonly MessageLifeChange[]): number {
     for (const { row, next, nowMs, tried, damage, redrive } of changes) {
       const error = tried === undefined ? damage : tried.error;
@@ -127,7 +130,7 @@ export class SqliteMessages implements MessageRows {
     return changes.length;
   }
 
-  /** Writes the new state of a message and counts it. Removes the body if it is no longer needed. */
+  /** Writes the new state of a message, and updates the totals. Removes the body if it is no longer needed. */
   changeRow(
     row: SqlRow,
     next: MessageLife,
@@ -163,7 +166,7 @@ export class SqliteMessages implements MessageRows {
       drop();
     } catch (error) {
       if (!isSqliteDamageError(error)) throw error;
-      this.#database.run("REINDEX messages"); // the indexes differ from the row
+      this.#database.run("REINDEX messages"); // the indexes do not agree with the row
       drop();
     }
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
@@ -209,7 +212,7 @@ export class SqliteMessages implements MessageRows {
     const rows = this.#database.all(sql, beforeMs, operatorChangesMax);
     for (const row of rows) {
       this.#database.run("DELETE FROM messages WHERE seq = ?", Number(row["seq"]));
-      // A removed message that was done stays counted; a forwarded dead letter does not.
+      // The totals keep a removed message that was done, but not a forwarded dead letter.
       if (messageStateInRow(row) === "dead") this.#totals.count("dead", -1, 0);
     }
     return rows.length;
@@ -243,7 +246,9 @@ function isOpen(state: MessageState): boolean {
   return state === "waiting" || state === "in_flight";
 }
 
-/** Returns a condition. A condition for a single state lets the database use the index of that state. */
+/**
+ * Returns the SQL condition for a filter. A condition for a single state lets the database use the index of that state.
+ */
 function conditionOf({ states, key, reason, error }: MessageFilter): { where: string; values: (string | number)[] } {
   const numbers = states.map((state) => stateNumbers[state]);
   const parts = [numbers.length === 1 ? `state = ${numbers[0]}` : `state IN (${numbers.join(", ")})`];

@@ -1,6 +1,6 @@
 /**
- * The rows of processors in a folder, and their claims. A claim and its answer are in the same transaction, so no claim
- * is unknown. A lease ends on the boot clock of the machine.
+ * Stores the processors in a folder, and their claims. A claim and its answer are in the same transaction, so no claim
+ * is unknown. The boot clock of the machine decides when a lease ends.
  */
 import { DamageError } from "../../../base/storage/damage.ts";
 import { lifeAfterClaim } from "../message_life.ts";
@@ -40,7 +40,7 @@ export class SqliteProcessors implements ProcessorRows {
     return this.#readAll({ boot, bootMs, graceMs: 0 }).filter(({ isHeld }) => isHeld).length;
   }
 
-  /** Returns all processors, and whether the lease of each still holds `graceMs` after its end. */
+  /** Returns all processors. `isHeld` is true for a lease that ends later than `graceMs` ago. */
   #readAll(
     { boot, bootMs, graceMs }: Pick<Parameters<StoreMethods["reclaim"]>[0], "boot" | "bootMs" | "graceMs">,
   ): { readonly id: number; readonly isHeld: boolean }[] {
@@ -89,7 +89,7 @@ export class SqliteProcessors implements ProcessorRows {
     return decided !== null && this.#messages.write([decided]) > 0;
   }
 
-  /** Returns processors with a lease that ended `graceMs` ago, or before the last boot. */
+  /** Returns the processors whose lease ended `graceMs` ago, or before the last boot of the machine. */
   overdue(options: Parameters<StoreMethods["reclaim"]>[0]): number[] {
     return this.#readAll(options).flatMap(({ id, isHeld }) => isHeld ? [] : [id]);
   }

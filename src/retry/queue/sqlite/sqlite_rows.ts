@@ -19,7 +19,7 @@ export class SqliteRows implements RetryRows {
   readonly letters: SqliteLetters;
   readonly topics: SqliteIngest;
 
-  /** Throws DamageError if the name of the store cannot be read. */
+  /** Prepares the access to an open database. Throws DamageError if the name of the store cannot be read. */
   constructor(database: RetryDatabase, { forwards }: { readonly forwards: boolean }) {
     this.#database = database;
     const row = database.get(`SELECT ${sqliteRetryTables.store.allColumns} FROM store WHERE id = 0`) ?? {};
@@ -74,7 +74,7 @@ class SqliteIngest implements IngestRows {
     this.#messages = messages;
   }
 
-  /** `last` need not be compared, because it was read in the same transaction. */
+  /** `last` is not compared, because it was read in the same transaction. */
   add(topic: string, _last: number, rows: readonly IngestedRow[], nowMs: number): boolean {
     this.#messages.insert(rows, nowMs);
     this.#database.replace(sqliteRetryTables.ingest_offsets, { topic, last_id: rows.at(-1)?.id ?? 0 });

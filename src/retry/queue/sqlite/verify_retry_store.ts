@@ -1,4 +1,6 @@
-/** Checks everything in a message store, even during use, and reports inconsistencies. Changes nothing. */
+/**
+ * Checks everything in a message store, even while the store is in use, and reports inconsistencies. Changes nothing.
+ */
 import { type MessageState, messageStates } from "../message_life.ts";
 import { RetryDatabase } from "./retry_database.ts";
 import type { RetryVerifyReport } from "../store_methods.ts";
@@ -12,7 +14,10 @@ import {
 import { stateNumbers } from "../message_row.ts";
 import { sqliteRetrySchema, sqliteRetryTables } from "./retry_tables.ts";
 
-/** Reads every row once. Throws CONFIG if there is no store of a known format, or IO if it cannot be read. */
+/**
+ * Checks a store, and reads every row once. Throws CONFIG if there is no store of a known format, or IO if it cannot be
+ * read.
+ */
 export function verifyRetryStore(folder: string, progress: WorkProgress = noProgress): RetryVerifyReport {
   const database = new RetryDatabase(folder, { mustExist: true });
   const { problems, addProblem } = newProblemList();
@@ -91,7 +96,9 @@ function verifyMessages(
   return counted;
 }
 
-/** Compares only the totals of states with a body, because other totals include removed messages. */
+/**
+ * Checks the totals of the states that have a body. Other totals include removed messages, so they cannot be checked.
+ */
 function verifyTotals(database: RetryDatabase, counted: CountedStates, addProblem: ReportStoreProblem): void {
   for (const state of ["waiting", "in_flight", "dead"] as const) {
     const row = database.get("SELECT count, bytes FROM totals WHERE state = ?", stateNumbers[state]);
