@@ -52,7 +52,7 @@ export type OpenReleaseSocket = (
   onRequest: (request: ReceivedReleaseRequest) => void,
 ) => Promise<OwnReleaseSocket>;
 
-/** The possible parent folders of the sockets' folder. Other folders are cleared when the user logs out. */
+/** The folders in which the sockets' folder may be. All other temporary folders are cleared when the user logs out. */
 const places = ["/tmp", "/var/tmp"];
 
 /** The longest line, in bytes: far more than 20 command lines. */

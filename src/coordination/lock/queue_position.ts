@@ -38,8 +38,8 @@ export type LockQueuePosition =
   /** This contender's node was deleted. */
   | { readonly kind: "gone" }
   /**
-   * The contender may request the grant, which then holds the lock immediately. `passed` is true if a contender that
-   * came earlier is behind this one.
+   * The contender may request the grant. If it gets the grant, it holds the lock immediately. `passed` is true if a
+   * contender that came earlier is behind this one.
    */
   | { readonly kind: "eligible"; readonly passed: boolean }
   /** The contender may request a grant in advance. */

@@ -146,7 +146,7 @@ async function deleteLater(zk: ZooKeeper, holder: string, clock: Clock): Promise
   await retryOnConnectionLoss(zk, deleting, { clock, limitMs: Infinity }).catch(() => {});
 }
 
-/** The number of requests in the transaction before the bundled requests. */
+/** How many requests of the lock itself stand in the transaction before the requests of the caller. */
 const requestsOfLock = 3;
 const triesMax = 6;
 
