@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import process from "node:process";
 import { commandLoaders, loadProductSettings, products } from "../commands/products.ts";
-import { exitCodeTable, signalExitCodeMeaning } from "../src/base/exit_codes.ts";
+import { listExitCodeMeanings } from "../src/base/exit_code_meanings.ts";
 import { groupCommandFamilies } from "../commands/program/help/command_families.ts";
 import { commandPage, optionGroupHeadings } from "../commands/program/help/command_page.ts";
 import { loadHelpTopics } from "../commands/program/help/help_topics.ts";
@@ -44,13 +44,12 @@ const helpTopics = await loadHelpTopics(products, known);
 const isHeading = ({ kind }: HelpBlock) => kind === "heading";
 
 function exitCodesPage(): string {
-  const entries = Object.values(exitCodeTable).map(([number, meaning]) => ({ term: String(number), meaning }));
   return markdownPage(
     "Exit codes",
     "baton passes on the exit code of the command. If there is none, it uses the codes below. A command may use " +
       "the same numbers: `--status-fd` and `--status-file` report which case it was. If a signal stops baton while " +
       "it waits, baton ends by that signal.",
-    helpEntryList([...entries, { term: "128+n", meaning: signalExitCodeMeaning }]),
+    helpEntryList(listExitCodeMeanings()),
   );
 }
 

@@ -1,5 +1,5 @@
 /** Lists the names of locks, elections, barriers, gates and pools for the completion of a shell. */
-import { configSectionNames } from "../../src/base/config/resolve_settings.ts";
+import { configSectionNames } from "../../src/base/config/section_names.ts";
 import { coordinationFolderPath, decodeLockName } from "../../src/coordination/nodes/node_paths.ts";
 import { poolComponentSettings } from "../../src/coordination/settings/command_settings.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";

@@ -3,18 +3,14 @@
  */
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import { printTable } from "../../src/base/terminal/table.ts";
-import {
-  configSectionNames,
-  type ConfigSources,
-  resolveSetting,
-  type SettingOrigin,
-} from "../../src/base/config/resolve_settings.ts";
+import { type ConfigSources, resolveSetting, type SettingOrigin } from "../../src/base/config/resolve_settings.ts";
 import {
   isPerSectionKey,
   settingKeyInSection,
   type SettingTable,
   toggleSetting,
 } from "../../src/base/config/setting.ts";
+import { configSectionNames } from "../../src/base/config/section_names.ts";
 import { findUserConfigFile } from "../../src/base/config/config_file.ts";
 import { describeUnknownVariables } from "../../src/base/config/unknown_variables.ts";
 import { BatonError } from "../../src/base/errors.ts";

@@ -78,7 +78,7 @@ async function runOperation(call: PubsubClientCall, words: PubsubClientArguments
   if (words.operation !== "topics") checkPubsubName("topic", words.topic);
   if (values.msgId !== undefined) checkPubsubName("--msg-id", values.msgId);
   const input = words.operation === "put" ? openPutInput(call, words.rest) : null;
-  await using requester = openPubsubRequester(call);
+  await using requester = await openPubsubRequester(call);
   using stop = new TwoStageStopListener();
   const signal = stop.finish;
   if (words.operation === "topics") return await listTopicsForClient(call, words, requester, signal);

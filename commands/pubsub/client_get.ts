@@ -3,7 +3,6 @@
  * has reached its destination.
  */
 import { messageLossSentence } from "../../src/pubsub/client/message_loss.ts";
-import { isatty } from "node:tty";
 import { BatonError } from "../../src/base/errors.ts";
 import { makeMessageFolder, MessageFolder } from "../../src/pubsub/client/message_folder.ts";
 import { type MessageFetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
@@ -19,6 +18,7 @@ import { MessageCommand } from "./message_command.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
 import type { PubsubClientArguments, PubsubClientRun } from "./client_options.ts";
 import { type Io, stderrSentencePrinter } from "../../src/base/terminal/io.ts";
+import { isTerminal } from "../../src/base/terminal/output_writer.ts";
 import { throwIfAborted } from "../../src/base/support/abort.ts";
 
 /** The most messages of one response. */
@@ -93,7 +93,7 @@ export async function runClientGet(run: ClientGetRun): Promise<ExitCode> {
 /** Makes a progress line. It is visible only if the messages are not printed on the same terminal. */
 async function makeProgressLine({ call, target, client, signal }: ClientGetRun, max: number): Promise<ProgressLine> {
   const { outDir, exec, follow } = call.values;
-  const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
+  const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isTerminal(1));
   let total: number | null = null;
   if (isWanted && !follow && chooseProgressForm(call) !== null) {
     total = Math.min(max, (await client.info(target.topic, { signal })).pending ?? 0);

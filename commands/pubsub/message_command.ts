@@ -3,7 +3,6 @@
  * process kills the command. Therefore the command of an earlier process has ended when the next process gets the
  * message.
  */
-import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
 import { childEnvironment, spawnChild } from "../../src/base/process/spawn/spawn_child.ts";
 import { openMessageBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
@@ -21,6 +20,7 @@ import { TwoStageStopListener } from "../../src/base/process/supervise/two_stage
 import { type CommandGuard, startGuard } from "../../src/base/process/guard/guard.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
+import { sha256Hex } from "../../src/base/support/digest.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 
@@ -99,7 +99,7 @@ export class MessageCommand implements Disposable {
    */
   async run(message: MessageForCommand, env: Readonly<Record<string, string | undefined>>): Promise<MessageCommandEnd> {
     const { signal, place, env: inherited } = this.#options;
-    const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
+    const every = `message-${sha256Hex(`${place}\n${message.id}`).slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
     // Each run has a mark of its own. The guard of an earlier run may act late, and then ends only the processes with
     // its own mark.

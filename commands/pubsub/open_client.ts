@@ -12,7 +12,6 @@ import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { ownUserName } from "../../src/base/support/user_name.ts";
 import type { CommandCall } from "../command.ts";
 import { proxyLookupOptions } from "./find_proxies.ts";
-import { readPubsubClientSecurity } from "./service_security.ts";
 
 export const clientConnectionSettings = {
   ...pubsubKeySettings,
@@ -28,10 +27,11 @@ export function connectionSettingsWithDefaultId(unset: string) {
 
 export type ClientConnectionCall = CommandCall<typeof clientConnectionSettings>;
 
-/** Returns a requester, which connects with its first request. Throws USAGE or CONFIG for unusable proxies or keys. */
-export function openPubsubRequester(call: ClientConnectionCall): PubsubRequester {
+/** Returns a requester, which connects with its first request. Rejects USAGE or CONFIG for unusable proxies or keys. */
+export async function openPubsubRequester(call: ClientConnectionCall): Promise<PubsubRequester> {
   const { values, io } = call;
-  const security = readPubsubClientSecurity(values);
+  const hasKey = (values.pubsubKey ?? values.pubsubServiceKey) !== undefined;
+  const security = hasKey ? (await import("./service_security.ts")).readPubsubClientSecurity(values) : undefined;
   return new PubsubRequester({
     ...proxyLookupOptions(call),
     clock: systemClock(),

@@ -91,7 +91,7 @@ async function runPublish(call: PublishCall): Promise<ExitCode> {
   const base = named ?? `${defaultClientId()}.put`;
   checkPubsubName("client id", base);
   const needsRecord = resume || msgId !== undefined || file !== undefined;
-  await using requester = openPubsubRequester(call);
+  await using requester = await openPubsubRequester(call);
   using stop = new TwoStageStopListener();
   const signal = stop.finish;
   const run = { call, topic, stop, signal, requester, base, command: `baton publish ${shellQuoteIfNeeded(topic)}` };

@@ -1,7 +1,6 @@
 /** Opens the inputs of `put` and `baton publish`: a text, a file, its lines, several files, or stdin as it arrives. */
 import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { promisify } from "node:util";
 import { wasStdinClosedAtStart } from "../../src/base/process/spawn/inherited_descriptors.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { PutInputProgress } from "../../src/pubsub/client/client_state.ts";
@@ -168,13 +167,14 @@ async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void
 
 /** Reads stdin without reading ahead, so that data that was not requested stays in the pipe. */
 async function* readStdinUnbuffered(): AsyncGenerator<Uint8Array, void, void> {
-  const readAt = promisify(read);
   for (;;) {
     const chunk = Buffer.allocUnsafe(stdinBytes);
     try {
-      const { bytesRead } = await readAt(0, chunk, 0, chunk.byteLength, null);
-      if (bytesRead === 0) return;
-      yield chunk.subarray(0, bytesRead);
+      const length = await new Promise<number>((done, failed) =>
+        read(0, chunk, 0, chunk.byteLength, null, (error, length) => error === null ? done(length) : failed(error))
+      );
+      if (length === 0) return;
+      yield chunk.subarray(0, length);
     } catch (thrown) {
       if ((thrown as NodeJS.ErrnoException).code !== "EAGAIN") throw thrown;
       await new Promise((done) => setTimeout(done, emptyMs));

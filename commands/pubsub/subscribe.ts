@@ -102,7 +102,7 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
     target: { operation: "subscribe", topic },
   } as const;
   checkClientGetOptions(getting);
-  await using requester = openPubsubRequester(call);
+  await using requester = await openPubsubRequester(call);
   using stop = new StopRequestListener();
   const { signal } = stop;
   using state = await openClientState(call, { id, topic, signal });

@@ -544,7 +544,7 @@ function complaintAboutPackage(path: string, specifier: string): string | null {
 }
 
 /** Where a runtime's own functions may be used: behind an interface that node: built-ins also implement. */
-const runtimeFolders = /^src\/base\/(sockets\/|process\/(spawn|proc|guard)\/|process\/libc\.ts$)/;
+const runtimeFolders = /^src\/base\/(sockets\/|process\/(spawn|proc|guard)\/|process\/libc\.ts$|support\/digest\.ts$)/;
 
 /** Where a process may exit: its entry, and the module that ends it by a signal. */
 const mayExit = /^(commands\/main|src\/library\/keeper_process|src\/base\/process\/supervise\/signal_source)\.ts$/;
@@ -557,7 +557,8 @@ export function checkPlaces(file: SourceFile): Finding[] {
   if (layerOf(file.path) === null) return [];
   const findings: Finding[] = [];
   if (!runtimeFolders.test(file.path)) {
-    const message = "Bun and Deno are named in src/base/sockets and src/base/process alone: use a node: built-in";
+    const message =
+      "Bun and Deno are named in src/base/sockets, src/base/process and digest.ts alone: use node: built-ins";
     findings.push(...findInCode(file, /(?<![\w.])(Bun|Deno)\./, message));
   }
   if (!file.path.startsWith("src/operator/page")) {

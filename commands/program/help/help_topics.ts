@@ -4,7 +4,7 @@ import { isPerSectionKey, type SettingTable, settingVariableName } from "../../.
 import { httpProxyVariables } from "../../../src/base/config/http_settings.ts";
 import { stateFolderVariables } from "../../../src/base/support/home_folder.ts";
 import { colorVariables } from "../../../src/base/terminal/color.ts";
-import { exitCodeTable, signalExitCodeMeaning } from "../../../src/base/exit_codes.ts";
+import { listExitCodeMeanings } from "../../../src/base/exit_code_meanings.ts";
 import type { AllProductSettings, Product } from "../../product.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
 import { defaultValueText, flagWithPlaceholder } from "../../option_text.ts";
@@ -25,14 +25,13 @@ const heading = (text: string): HelpBlock => ({ kind: "heading", text });
 const paragraph = (text: string): HelpBlock => ({ kind: "text", text });
 
 function exitCodesTopic(): HelpPage {
-  const entries = Object.values(exitCodeTable).map(([code, meaning]) => ({ term: String(code), meaning }));
   return {
     name: "exit-codes",
     summary: "the exit codes of baton",
     usage: [],
     blocks: [
       paragraph("baton exits with the exit code of the command that it ran. Its own exit codes are:"),
-      { kind: "entries", entries: [...entries, { term: "128+n", meaning: signalExitCodeMeaning }] },
+      { kind: "entries", entries: listExitCodeMeanings() },
       paragraph(
         "A signal that stops baton while it waits ends baton itself with that signal. A command may use the same " +
           "exit codes: --status-fd and --status-file report the exact reason.",

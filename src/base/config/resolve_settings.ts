@@ -4,7 +4,6 @@
 import { BatonError, errorMessage } from "../errors.ts";
 import {
   isPerSectionKey,
-  sectionNameOfKey,
   type Setting,
   settingKeyInSection,
   type SettingTable,
@@ -83,13 +82,6 @@ export function resolveSetting<T>(
     const why = setting.secret === true ? `the value is not ${setting.type.placeholder}` : errorMessage(thrown);
     throw errorAt(found, why, thrown);
   }
-}
-
-/** Returns the names that users have given to sections with these settings, sorted. */
-export function configSectionNames(settings: SettingTable, files: readonly ConfigFile[]): string[] {
-  const keys = Object.values(settings).flatMap(({ key }) => key ?? []);
-  const written = files.flatMap(({ values }) => [...values.keys()]);
-  return [...new Set(written.flatMap((one) => keys.flatMap((key) => sectionNameOfKey(key, one) ?? [])))].sort();
 }
 
 /**

@@ -150,13 +150,6 @@ export function settingKeyInSection(key: string, name: string): string {
   return key.replace(namePlace, () => `.${name}.`);
 }
 
-/** Returns the section's name in a key that a file contains; null if the key belongs to another setting. */
-export function sectionNameOfKey(key: string, written: string): string | null {
-  const [before = "", after] = key.split("NAME");
-  if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;
-  return written.length > before.length + after.length ? written.slice(before.length, -after.length) : null;
-}
-
 /** Returns the environment variable of a file key: `session.timeout` gives BATON_SESSION_TIMEOUT. */
 export function settingVariableName(key: string): string {
   return `BATON_${key.replaceAll(".", "_").toUpperCase()}`;

@@ -141,23 +141,6 @@ export function listType(
   };
 }
 
-/**
- * Accepts a command in a file: an array is a program with its arguments, a string is a shell command. There is no flag
- * for such a setting; `parse` takes JSON.
- */
-export function commandLineType(): SettingValueType<string | readonly string[]> {
-  return {
-    placeholder: "command",
-    fileType: "words",
-    parse(written) {
-      const value = JSON.parse(written) as string | readonly string[];
-      const [first] = typeof value === "string" ? [value.trim()] : value;
-      return first ? value : refuse(written, "a shell command, or an array that begins with a program");
-    },
-    format: (value) => JSON.stringify(value),
-  };
-}
-
 const signals = ["HUP", "INT", "QUIT", "ABRT", "KILL", "USR1", "USR2", "ALRM", "TERM"] as const;
 
 /** Accepts the name of a signal that can end a process, with or without the prefix SIG. */

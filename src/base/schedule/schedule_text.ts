@@ -1,5 +1,5 @@
 /** Parses a schedule in the form of crontab(5): five fields, or a macro such as @daily. */
-import { createHash } from "node:crypto";
+import { sha256Hex } from "../support/digest.ts";
 import { BatonError } from "../errors.ts";
 
 interface Field {
@@ -121,10 +121,10 @@ export function splitScheduleDelay(written: string): { readonly times: string; r
 
 /** Returns a delay in whole seconds, from 0 up to `jitterMs`, that depends only on `name`. */
 export function scheduleDelayFromName(name: string, jitterMs: number): number {
-  const number = createHash("sha256").update(name).digest().readUInt32BE();
+  const number = Number.parseInt(sha256Hex(name).slice(0, 8), 16);
   return number % (Math.floor(jitterMs / 1000) + 1);
 }
 
 export function scheduleId(canonical: string): string {
-  return createHash("sha256").update(canonical).digest("hex").slice(0, 12);
+  return sha256Hex(canonical).slice(0, 12);
 }

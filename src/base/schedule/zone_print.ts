@@ -2,7 +2,7 @@
  * Computes a fingerprint of the rules of a time zone, so that hosts can compare their rules. Different versions of the
  * tz database give different ticks, and the runtime does not report its version.
  */
-import { createHash } from "node:crypto";
+import { sha256Hex } from "../support/digest.ts";
 import { civilTimesInZone } from "./civil_time.ts";
 
 const dayMs = 86_400_000;
@@ -31,13 +31,13 @@ function printOfYear(zone: string, year: number): string {
   const key = `${year} ${zone}`;
   const before = known.get(key);
   if (before !== undefined) return before;
-  const hash = createHash("sha256");
+  let offsets = "";
   const toMs = Date.UTC(year + years, 0, 1);
   let at = Date.UTC(year, 0, 1);
   for (const era of civilTimesInZone(zone).eras(at, toMs)) {
-    for (; at < Math.min(era.toMs, toMs); at += dayMs) hash.update(`${era.offset} `);
+    for (; at < Math.min(era.toMs, toMs); at += dayMs) offsets += `${era.offset} `;
   }
-  const print = `${year}:${hash.digest("hex").slice(0, 12)}`;
+  const print = `${year}:${sha256Hex(offsets).slice(0, 12)}`;
   known.set(key, print);
   return print;
 }

@@ -2,7 +2,7 @@
  * Tables whose rows have a checksum over all columns, so that baton detects a row that a disk error has changed. SQLite
  * itself checks only the structure of its pages and its log. Pure.
  */
-import { crc32 } from "node:zlib";
+import { crc32 } from "../support/digest.ts";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
 
 export interface ChecksumTable<Column extends string> {

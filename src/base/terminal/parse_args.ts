@@ -7,7 +7,6 @@
  * `--` ends the names and begins the command. Without any `--`, `commandAfter` decides after how many names the command
  * begins, as in flock and timeout.
  */
-import { parseArgs as tokenize } from "node:util";
 import { BatonError } from "../errors.ts";
 import { didYouMean } from "../support/did_you_mean.ts";
 
@@ -54,18 +53,19 @@ export function parseArgs(
   args: readonly string[],
   syntax: CommandSyntax = noCommand,
 ): ParsedArgs {
-  const { byFlag, tokens } = tokensOf(specs, args);
-  const endsNames = tokens.some(({ kind }) => kind === "option-terminator");
+  const byFlag = flagsByForm(specs);
+  const tokens = tokensOf(byFlag, args);
+  const endsNames = tokens.some(({ kind }) => kind === "end_of_names");
   const flags = new Map<string, string>();
   const names: string[] = [];
   for (const token of tokens) {
-    if (token.kind === "option-terminator") return { flags, names, command: args.slice(token.index + 1) };
-    if (token.kind === "positional") {
+    if (token.kind === "end_of_names") return { flags, names, command: args.slice(token.index + 1) };
+    if (token.kind === "name") {
       if (!endsNames && syntax.commandAfter(names)) return { flags, names, command: args.slice(token.index) };
       names.push(token.value);
       continue;
     }
-    const flag = token.rawName;
+    const { flag } = token;
     const spec = byFlag.get(flag);
     if (spec === undefined) throw unknownFlagError(flag, { byFlag, names, syntax });
     const { name, joint, takesValue } = spec;
@@ -73,7 +73,7 @@ export function parseArgs(
       throw new BatonError("USAGE", `The option ${flag} takes no value, but "${token.value}" was given`);
     }
     // The value of a flag may begin with a dash. But a `--` after a flag that needs a value begins the command.
-    if (takesValue && (token.value === undefined || (token.value === "--" && !token.inlineValue))) {
+    if (takesValue && (token.value === undefined || (token.value === "--" && !token.isInline))) {
       throw new BatonError("USAGE", `The option ${flag} needs a value`);
     }
     let value = token.value ?? "true";
@@ -90,28 +90,69 @@ export function parseArgs(
 
 /** Counts the arguments before the first name or unknown flag. These are flags of `specs` with their values. */
 export function countLeadingFlags(specs: FlagSpecs, args: readonly string[]): number {
-  const { byFlag, tokens } = tokensOf(specs, args);
-  return tokens.find((token) => token.kind !== "option" || !byFlag.has(token.rawName))?.index ?? args.length;
+  const byFlag = flagsByForm(specs);
+  return tokensOf(byFlag, args).find((token) => token.kind !== "flag" || !byFlag.has(token.flag))?.index ?? args.length;
 }
 
 type KnownFlags = ReadonlyMap<string, FlagSpec & { readonly name: string }>;
 
-function tokensOf(specs: FlagSpecs, args: readonly string[]) {
+function flagsByForm(specs: FlagSpecs): KnownFlags {
   const byFlag = new Map<string, FlagSpec & { readonly name: string }>();
-  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
   for (const [name, spec] of Object.entries(specs)) {
-    const { flag, aliases, takesValue } = spec;
-    const type = takesValue ? "string" : "boolean";
+    const { flag, aliases } = spec;
     for (const form of (aliases === undefined ? flag : `${flag}, ${aliases}`).split(", ")) {
       byFlag.set(form, { ...spec, name });
-      // The tokenizer needs a long form for each short form. The long form of one letter is not in `byFlag`.
-      if (form.startsWith("--")) options[form.slice(2)] = { type };
-      else options[form.slice(1)] = { type, short: form.slice(1) };
     }
   }
-  // Does not use the strict mode: its messages are for programmers, and it refuses values that begin with a dash.
-  const { tokens } = tokenize({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
-  return { byFlag: byFlag as KnownFlags, tokens };
+  return byFlag;
+}
+
+/** A part of the arguments. `index` is the argument in which it begins. */
+type Token =
+  | { readonly kind: "name"; readonly index: number; readonly value: string }
+  | { readonly kind: "end_of_names"; readonly index: number }
+  | { readonly kind: "flag"; readonly index: number; readonly isInline: boolean } & WrittenFlag;
+
+interface WrittenFlag {
+  readonly flag: string;
+  readonly value: string | undefined;
+}
+
+/** Splits the arguments before `--`. `parseArgs` of node:util would do it, but takes most of a millisecond to load. */
+function tokensOf(byFlag: KnownFlags, args: readonly string[]): Token[] {
+  const tokens: Token[] = [];
+  for (let next = 0; next < args.length;) {
+    const index = next++;
+    const arg = args[index] as string;
+    if (arg === "--") return [...tokens, { kind: "end_of_names", index }];
+    if (!arg.startsWith("-") || arg === "-") tokens.push({ kind: "name", index, value: arg });
+    else {
+      for (const { flag, value } of flagsIn(byFlag, arg)) {
+        const isInline = value !== undefined || !takesValue(byFlag, flag);
+        tokens.push({ kind: "flag", index, flag, value: isInline ? value : args[next++], isInline });
+      }
+    }
+  }
+  return tokens;
+}
+
+const takesValue = (byFlag: KnownFlags, flag: string) => byFlag.get(flag)?.takesValue === true;
+
+/** Returns the flag of an argument, or a group of short flags, of which only the last one can have a value. */
+function flagsIn(byFlag: KnownFlags, arg: string): WrittenFlag[] {
+  if (arg.startsWith("--")) {
+    const equals = arg.indexOf("=", 3);
+    if (equals === -1) return [{ flag: arg, value: undefined }];
+    return [{ flag: arg.slice(0, equals), value: arg.slice(equals + 1) }];
+  }
+  const flags: WrittenFlag[] = [];
+  for (let at = 1; at < arg.length; at++) {
+    const flag = `-${arg.charAt(at)}`;
+    const rest = arg.slice(at + 1);
+    if (rest !== "" && takesValue(byFlag, flag)) return [...flags, { flag, value: rest }];
+    flags.push({ flag, value: undefined });
+  }
+  return flags;
 }
 
 function unknownFlagError(

@@ -151,13 +151,14 @@ function socketScope(path: string): LockScope {
 }
 
 function connectionOptions(values: ConnectionValues, sources: ConfigSources): Omit<ZooKeeperConnectOptions, "servers"> {
+  const { authCredentials, authFile } = values;
   const auth = [
-    ...readAtOrigin(
+    ...(authCredentials === undefined ? [] : readAtOrigin(
       "authCredentials",
       sources,
-      () => parseServerCredentials(values.authCredentials ?? "", (line) => `line ${line} of the value`),
-    ),
-    ...(values.authFile === undefined ? [] : readCredentials(values.authFile, sources)),
+      () => parseServerCredentials(authCredentials, (line) => `line ${line} of the value`),
+    )),
+    ...(authFile === undefined ? [] : readCredentials(authFile, sources)),
   ];
   const acl = readAtOrigin("acl", sources, () => {
     // A client certificate also identifies the creator.

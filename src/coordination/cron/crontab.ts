@@ -2,7 +2,6 @@
  * Parses a crontab file in the format of crontab(5): jobs, and variables for the lines below them. A comment that
  * begins with #baton contains the options of the next job. Pure.
  */
-import { createHash } from "node:crypto";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { durationType, integerType } from "../../base/config/value_types.ts";
 import { historySettings } from "../settings/coordination_settings.ts";
@@ -10,6 +9,7 @@ import { encodeLockName } from "../nodes/node_paths.ts";
 import { parseTimeZoneVariable } from "../../base/schedule/local_zone.ts";
 import { Schedule } from "../../base/schedule/schedule.ts";
 import { isScheduleField, noSecondsFieldReason } from "../../base/schedule/schedule_text.ts";
+import { sha256Hex } from "../../base/support/digest.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { nearestWord } from "../../base/support/did_you_mean.ts";
 
@@ -356,7 +356,7 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
  */
 function commandId({ command, input, variables }: Pick<CronJob, "command" | "input" | "variables">): string {
   const written = JSON.stringify([command, input, variables.get("CRON_TZ") ?? ""]);
-  return createHash("sha256").update(written).digest("hex").slice(0, 12);
+  return sha256Hex(written).slice(0, 12);
 }
 
 /** Splits the text at each % that has no backslash before it, and replaces `\%` by %. */

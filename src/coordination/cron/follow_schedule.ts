@@ -2,7 +2,7 @@
  * Follows the schedule of one cron job. Wakes up for each tick, and either runs the job or leaves the tick to another
  * host.
  */
-import { createHash } from "node:crypto";
+import { sha256Hex } from "../../base/support/digest.ts";
 import { acquireTick, type LockLeaseWithTick } from "../tick/acquire_tick.ts";
 import type { TickServersClock } from "../tick/servers_clock.ts";
 import { NoTickForCallError, TickIsNearError } from "../tick/tick_errors.ts";
@@ -92,8 +92,8 @@ export function hostDelayAfterTickMs(
   sessionId: bigint,
   { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
 ): number {
-  const digest = createHash("sha256").update(`${sessionId} ${name} ${tickMs}`).digest();
-  return Math.floor(digest.readUInt32BE(0) / 2 ** 32 * splayMs);
+  const number = Number.parseInt(sha256Hex(`${sessionId} ${name} ${tickMs}`).slice(0, 8), 16);
+  return Math.floor(number / 2 ** 32 * splayMs);
 }
 
 class ScheduleFollower {

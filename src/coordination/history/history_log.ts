@@ -3,7 +3,7 @@
  * `<root>/history/<shard>/<name>` has the counters and the newest records. Its children `<number>` are full blocks of
  * older records.
  */
-import { createHash } from "node:crypto";
+import { sha256Hex } from "../../base/support/digest.ts";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
@@ -63,7 +63,7 @@ export function historyNodePath(name: string, { kind = "lock", root }: {
   readonly root?: string | undefined;
 } = {}): string {
   const encoded = encodeLockName(name);
-  const shard = createHash("sha256").update(encoded).digest()[0] ?? 0;
+  const shard = Number.parseInt(sha256Hex(encoded).slice(0, 2), 16);
   return `${historyShardPath(kind, shard, root)}/${encoded}`;
 }
 

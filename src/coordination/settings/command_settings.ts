@@ -1,4 +1,5 @@
 /** Settings of single commands that files and variables can set: the sections `[keeper]` and `[pool]`. */
+import { BatonError } from "../../base/errors.ts";
 import {
   flagSetting,
   insecureFlagHelp,
@@ -8,17 +9,33 @@ import {
 } from "../../base/config/setting.ts";
 import {
   choiceType,
-  commandLineType,
   durationType,
   integerType,
   listType,
   sessionTimeoutType,
+  type SettingValueType,
   textType,
   toggleType,
 } from "../../base/config/value_types.ts";
 
 const keeper = sectionSettingDeclarer("keeper.");
 const component = sectionSettingDeclarer("pool.component.NAME.");
+
+/**
+ * Accepts a command in a file: an array is a program with its arguments, a string is a shell command. There is no flag
+ * for such a setting; `parse` takes JSON.
+ */
+const commandLineType: SettingValueType<string | readonly string[]> = {
+  placeholder: "command",
+  fileType: "words",
+  parse(written) {
+    const value = JSON.parse(written) as string | readonly string[];
+    const [first] = typeof value === "string" ? [value.trim()] : value;
+    if (first) return value;
+    throw new BatonError("USAGE", `"${written}" is not a shell command, or an array that begins with a program`);
+  },
+  format: (value) => JSON.stringify(value),
+};
 
 /** The maximum of --jobs. Each job is a process and a lock. */
 const poolJobsMax = 1000;
@@ -131,7 +148,7 @@ export const poolComponentSettings = {
     help: "how many times a failed item is run again",
     default: 0,
   }),
-  componentCommand: setting(commandLineType(), {
+  componentCommand: setting(commandLineType, {
     key: "pool.component.NAME.command",
     help: "command to run for each item if the call has none after --: an array is a program with its arguments; " +
       "a string is run by /bin/sh -c, with {} and {item} replaced by the item as one text, " +

@@ -142,20 +142,20 @@ export function encodeSessionHandle(
     auth,
     timeoutMs,
     id: String(id),
-    password: base64(password),
+    password: [...password],
   });
-  return base64(new TextEncoder().encode(text));
+  return encodeURIComponent(text);
 }
 
 /** Decodes a text that `encodeSessionHandle` has made. Throws for any other text. */
 export async function decodeSessionHandle(word: string): Promise<SessionHandle> {
-  const { id, password, tls, tlsFiles, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
+  const { id, password, tls, tlsFiles, ...rest } = JSON.parse(decodeURIComponent(word)) as
     & Omit<SessionHandle, "identity">
-    & { readonly id: string; readonly password: string; readonly tlsFiles?: TlsFileNames };
+    & { readonly id: string; readonly password: readonly number[]; readonly tlsFiles?: TlsFileNames };
   return {
     ...rest,
     tls: tlsFiles === undefined ? tls : (await renewedTls(tlsFiles)) ?? tls,
-    identity: { id: BigInt(id), password: new Uint8Array(Buffer.from(password, "base64")) },
+    identity: { id: BigInt(id), password: new Uint8Array(password) },
   };
 }
 
@@ -173,8 +173,4 @@ async function renewedTls(names: TlsFileNames): Promise<TlsSource | null> {
   } catch {
     return null;
   }
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("base64");
 }

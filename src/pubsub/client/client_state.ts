@@ -3,10 +3,10 @@
  * ID has one SQLite file, which only one process can have open at a time. This module only stores; other modules
  * decide. All methods except `open` are synchronous.
  */
-import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BatonError, errorMessage, systemCallErrorReason } from "../../base/errors.ts";
+import { sha256Hex } from "../../base/support/digest.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -396,7 +396,7 @@ function writeFailureReason(path: string): string {
 }
 
 export function clientStateFilePath(folder: string, id: string): string {
-  return join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
+  return join(folder, `${sha256Hex(id)}.sqlite`);
 }
 
 /** Describes the process that uses the state, for a message. */

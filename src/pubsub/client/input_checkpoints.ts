@@ -3,7 +3,7 @@
  * thus continue the input without skipping a message or putting it twice.
  */
 import type { ClientState, PutInputProgress } from "./client_state.ts";
-import { createHash } from "node:crypto";
+import { sha256Hex } from "../../base/support/digest.ts";
 
 export interface PutInputCheckpoint {
   /**
@@ -69,5 +69,5 @@ export class PutFilesCheckpoint implements PutInputCheckpoint {
 export const emptyInputDigest = "";
 
 export function extendInputDigest(chain: string, item: Uint8Array): string {
-  return createHash("sha256").update(chain).update(item).digest("hex");
+  return sha256Hex(chain, item);
 }

@@ -11,7 +11,7 @@
  * A list of children is one frame of at most 1 MB. 256 shards therefore have room for 400,000 topics with short names,
  * or for 60,000 topics with the longest names.
  */
-import { createHash } from "node:crypto";
+import { sha256Hex } from "../../base/support/digest.ts";
 import { BatonError } from "../../base/errors.ts";
 import { nameTokenBytesMax } from "../wire/message_limits.ts";
 import { defaultRootNode } from "../../coordination/nodes/node_paths.ts";
@@ -91,5 +91,5 @@ export function encodeNodeName(name: string): string {
 }
 
 function hashOf(name: string): string {
-  return createHash("sha256").update(name).digest("hex");
+  return sha256Hex(name);
 }

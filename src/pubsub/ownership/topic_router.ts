@@ -2,8 +2,8 @@
  * Finds, for a proxy, the server that handles a topic's requests. Cached routes may be old: a server that does not own
  * the topic responds with NOT_OWNER. The topics therefore need no watches, and the cache may lose entries without harm.
  */
-import { createHash } from "node:crypto";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { sha256Hex } from "../../base/support/digest.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { AnnouncedServers } from "./announced_servers.ts";
@@ -230,7 +230,7 @@ export function chooseTopicSuccessor(topic: string, servers: Iterable<string>): 
   let best: string | null = null;
   let highest = "";
   for (const id of servers) {
-    const hash = createHash("sha256").update(JSON.stringify([topic, id])).digest("hex");
+    const hash = sha256Hex(JSON.stringify([topic, id]));
     if (hash > highest) {
       best = id;
       highest = hash;

@@ -1,15 +1,13 @@
 /**
- * Opens a message store in a folder of this machine, or in a database. The code for databases is loaded only if it is
- * needed.
+ * Opens a message store in a folder of this machine, or in a database. Loads only the code
+ * that the call needs.
  */
 import { statSync } from "node:fs";
 import type { DatabaseAddress } from "../../base/postgres/database_address.ts";
 import { DirectStore } from "./sqlite/direct_store.ts";
 import { readOnlyRules, type StoreRules } from "./store_rules.ts";
 import { requireStoreIn } from "./sqlite/retry_database.ts";
-import { RetryStore } from "./sqlite/retry_store.ts";
 import type { CommandStore, RetryVerifyReport, ServiceStore, ServiceStoreOptions } from "./store_methods.ts";
-import { verifyRetryStore } from "./sqlite/verify_retry_store.ts";
 import type { WorkProgress } from "../../base/support/work_progress.ts";
 
 export interface StoreDatabase {
@@ -69,7 +67,7 @@ export async function openServiceStore(
   { name, folder, database }: StoreLocation,
   options: ServiceStoreOptions,
 ): Promise<ServiceStore> {
-  if (database === null) return await RetryStore.open(folder, options);
+  if (database === null) return await (await import("./sqlite/retry_store.ts")).RetryStore.open(folder, options);
   const { PostgresRetryStore } = await import("./postgres/postgres_retry_store.ts");
   return await PostgresRetryStore.open({ ...database, name, mustExist: false, ...options });
 }
@@ -83,7 +81,7 @@ export async function verifyStoreAt(
   { name, folder, database }: StoreLocation,
   progress: WorkProgress,
 ): Promise<RetryVerifyReport> {
-  if (database === null) return verifyRetryStore(folder, progress);
+  if (database === null) return (await import("./sqlite/verify_retry_store.ts")).verifyRetryStore(folder, progress);
   const { PostgresRetryStore } = await import("./postgres/postgres_retry_store.ts");
   await using store = await PostgresRetryStore.open({ ...database, name, rules: readOnlyRules, mustExist: true });
   return await store.verify(progress);

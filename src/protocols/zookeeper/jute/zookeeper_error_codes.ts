@@ -36,11 +36,8 @@ export const zooKeeperErrorNumbers = {
 
 export type ZooKeeperErrorName = keyof typeof zooKeeperErrorNumbers;
 
-const names = new Map<number, ZooKeeperErrorName>(
-  Object.entries(zooKeeperErrorNumbers).map(([name, number]) => [number, name as ZooKeeperErrorName]),
-);
-
 /** Returns the name of an error code, or undefined if this version does not know it. */
 export function zooKeeperErrorName(number: number): ZooKeeperErrorName | undefined {
-  return names.get(number);
+  const names = Object.keys(zooKeeperErrorNumbers) as ZooKeeperErrorName[];
+  return names.find((name) => zooKeeperErrorNumbers[name] === number);
 }

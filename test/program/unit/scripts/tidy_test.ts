@@ -472,4 +472,11 @@ test("what is loaded at the start is counted: no types, nothing that import() lo
     line: 1,
     message: expect.stringContaining("it loads 4 modules"),
   }]);
+  const crypto = { path: "src/c.ts", text: 'import type { A } from "node:tls";\nimport { b } from "node:crypto";\n' };
+  const withSlow = files.map((file) => file.path === crypto.path ? crypto : file);
+  expect(checkStartLimits(withSlow, { "commands/a.ts": { modules: 4, kilobytes: 1 } })).toEqual([{
+    path: "src/c.ts",
+    line: 1,
+    message: "commands/a.ts loads it at its start, and it loads node:crypto, which is slow",
+  }]);
 });
