@@ -25,8 +25,8 @@ const runsMax = 8;
 async function prepareObservation(folder: string): Promise<(name: string, run: number) => Promise<Way[]>> {
   const copy = await makeInstrumentedCopy(join(import.meta.dir, "../.."), folder);
   const launcher = join(folder, "baton");
-  // Other commands would report the variable of publish/subscribe, which no user of theirs has set.
-  const environment = "case $1 in pubsub) ;; *) unset BATON_PUBSUB_STATE_DIR ;; esac";
+  // Commands would report variables that no user of theirs has set.
+  const environment = "unset BATON_STATE_DIR; case $1 in pubsub) ;; *) unset BATON_PUBSUB_STATE_DIR ;; esac";
   const program = join(folder, "commands/main.ts");
   writeFileSync(launcher, `#!/bin/sh\n${environment}\nexec '${process.execPath}' '${program}' "$@"\n`);
   chmodSync(launcher, 0o755);
