@@ -172,3 +172,19 @@ export function Card({ title, more, size = "", children }: {
     </section>
   );
 }
+
+/** A card of a few values in a row. */
+export function Facts({ facts }: {
+  readonly facts: readonly (readonly [name: string, value: ComponentChildren])[];
+}): JSX.Element {
+  return (
+    <dl class="card facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

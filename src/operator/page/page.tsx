@@ -7,7 +7,7 @@ import { attentionItems } from "./attention.ts";
 import { ChartPatterns } from "./charts.tsx";
 import { LetterGroups } from "./dead_letters.tsx";
 import { DataTable, type TableColumn } from "./data_table.tsx";
-import { Card, connectionText, isLive, openView, PageHead, Rail, tableOfView, TopBar } from "./frame.tsx";
+import { Card, connectionText, Facts, isLive, openView, PageHead, Rail, tableOfView, TopBar } from "./frame.tsx";
 import { StateMark } from "./marks.tsx";
 import { Overview } from "./overview.tsx";
 import { KeyHelp, watchPageKeys } from "./page_keys.tsx";
@@ -187,26 +187,14 @@ function Servers(): JSX.Element {
   return (
     <>
       <PageHead title="Servers" text={summaryText()} />
-      <dl class="card facts">
-        <div>
-          <dt>Coordination servers</dt>
-          <dd class="mono">{shownText(state?.servers ?? "") || "-"}</dd>
-        </div>
-        <div>
-          <dt>Root</dt>
-          <dd class="mono">{shownText(state?.root ?? "") || "-"}</dd>
-        </div>
-        <div>
-          <dt>State</dt>
-          <dd>
-            <StateMark kind={isUp ? "good" : "bad"} text={connectionText()} />
-          </dd>
-        </div>
-        <div>
-          <dt>baton</dt>
-          <dd>{shownText(state?.version ?? "")}</dd>
-        </div>
-      </dl>
+      <Facts
+        facts={[
+          ["Coordination servers", <code key="servers">{shownText(state?.servers ?? "") || "-"}</code>],
+          ["Root", <code key="root">{shownText(state?.root ?? "") || "-"}</code>],
+          ["State", <StateMark key="state" kind={isUp ? "good" : "bad"} text={connectionText()} />],
+          ["baton", shownText(state?.version ?? "")],
+        ]}
+      />
       <Card title="Publish/subscribe">
         <DataTable
           caption="Servers of publish/subscribe"

@@ -6,6 +6,7 @@ import { signal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { rememberedBrowserChoice } from "./page_state.ts";
+import { Fields } from "./row_parts.tsx";
 
 const keys = rememberedBrowserChoice("baton-keys", ["on", "off"]);
 const isHelpOpen = signal(false);
@@ -62,14 +63,7 @@ export function KeyHelp(): JSX.Element {
         <h2>Keys</h2>
         <button type="button" onClick={() => isHelpOpen.value = false}>Close</button>
       </header>
-      <dl>
-        {help.map(([key, does]) => (
-          <div key={key}>
-            <dt>{key}</dt>
-            <dd>{does}</dd>
-          </div>
-        ))}
-      </dl>
+      <Fields fields={help} />
       <label>
         <input type="checkbox" checked={keys.choice.value === "on"} onChange={keys.next} /> Use these keys
       </label>

@@ -14,7 +14,7 @@ import { Lane, LaneAxis, type LaneBlock } from "./charts.tsx";
 import { StateMark } from "./marks.tsx";
 import { pageTables, programNowMinuteMs } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
-import { AgeText, parseInstantMs, participantReasonText, participantText } from "./row_parts.tsx";
+import { AgeText, Fields, parseInstantMs, participantReasonText, participantText } from "./row_parts.tsx";
 import { dayRange, laneBlocks, ScheduleLane } from "./schedules.tsx";
 import { ServerActions, TopicDetailsView } from "./topic_view.tsx";
 import { tickScheduleState } from "./views.tsx";
@@ -108,19 +108,6 @@ function fieldText(value: unknown): ComponentChildren {
 function numberText(value: unknown): string {
   if (typeof value === "object" && value !== null && "count" in value) return numberText(value.count);
   return typeof value === "number" ? countText(value) : value === null ? "-" : shownText(String(value));
-}
-
-function Fields({ fields }: { readonly fields: readonly (readonly [string, ComponentChildren])[] }): JSX.Element {
-  return (
-    <dl>
-      {fields.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value === "" ? "-" : value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
 }
 
 function UseDetails({ row }: { readonly row: FollowedCoordinationRow }): JSX.Element {

@@ -1,6 +1,6 @@
 /** Components for table cells: ages, processes, and progress. */
 import { useComputed } from "@preact/signals";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { ageText, countText, relativeText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
 import type { PoolRow } from "../../base/rows/pool_row.ts";
@@ -20,6 +20,22 @@ export function RelativeTimeText({ at }: { readonly at: string }): JSX.Element {
   const atMs = parseInstantMs(at);
   const text = useComputed(() => relativeText(atMs, programNowMs.value));
   return <time title={utcTimeText(atMs)}>{text}</time>;
+}
+
+/** A list of fields with their values. */
+export function Fields(
+  { fields }: { readonly fields: readonly (readonly [string, ComponentChildren])[] },
+): JSX.Element {
+  return (
+    <dl>
+      {fields.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value === "" ? "-" : value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
 }
 
 /** Returns text such as `root@db1:812 backup`. */

@@ -6,7 +6,7 @@ import { ageText, countText, shownText } from "../ui/shown_text.ts";
 import { usualRunMs } from "../ui/usual_time.ts";
 import { type BlockKind, Lane, LaneAxis, type LaneBlock, LaneLegend, type LaneRange } from "./charts.tsx";
 import { rowFilterText } from "./data_table.tsx";
-import { Card, PageHead } from "./frame.tsx";
+import { Card, Facts, PageHead } from "./frame.tsx";
 import { Mark, type MarkKind, StateMark } from "./marks.tsx";
 import { pageTables, programNowMinuteMs } from "./page_state.ts";
 import { AgeText, parseInstantMs, RelativeTimeText } from "./row_parts.tsx";
@@ -202,14 +202,16 @@ export function SchedulesView(): JSX.Element {
       />
       {all.length > 0 && (
         <>
-          <dl class="card facts">
-            <Fact name="Done, 24 h" value={done} kind="good" />
-            <Fact name="Failed" value={failed} kind="bad" />
-            <Fact name="Lost" value={lost} kind="bad" />
-            <Fact name="Missed" value={missed} kind="bad" />
-            <Fact name="Skipped" value={skipped} kind="idle" />
-            <Fact name="Running" value={running} kind="busy" />
-          </dl>
+          <Facts
+            facts={[
+              ["Done, 24 h", countText(done)],
+              ["Failed", <Total key="failed" value={failed} kind="bad" />],
+              ["Lost", <Total key="lost" value={lost} kind="bad" />],
+              ["Missed", <Total key="missed" value={missed} kind="bad" />],
+              ["Skipped", countText(skipped)],
+              ["Running", <Total key="running" value={running} kind="busy" />],
+            ]}
+          />
           <Card title="One lane for each schedule" more={<LaneLegend kinds={legendKinds} />}>
             <p class="count">{countText(found.length)} {found.length === 1 ? "row" : "rows"}</p>
             <ScheduleLanes schedules={shown} isBrief={false} />
@@ -225,15 +227,6 @@ export function SchedulesView(): JSX.Element {
   );
 }
 
-function Fact({ name, value, kind }: {
-  readonly name: string;
-  readonly value: number;
-  readonly kind: MarkKind;
-}): JSX.Element {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd class={value === 0 || kind === "good" ? "" : kind}>{countText(value)}</dd>
-    </div>
-  );
+function Total({ value, kind }: { readonly value: number; readonly kind: MarkKind }): JSX.Element {
+  return <span class={value === 0 ? "" : `state ${kind}`}>{countText(value)}</span>;
 }

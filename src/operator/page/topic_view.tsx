@@ -7,6 +7,7 @@ import type { SubscriberRow, TopicListRow, TopicServerRow } from "../../base/row
 import { ActionButton } from "./action_dialog.tsx";
 import { pageTables } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
+import { Fields } from "./row_parts.tsx";
 import { type AnsweredTopicRow, topicReadingFrom } from "../ui/topic_reading.ts";
 import { hourText, Spark } from "./charts.tsx";
 import type { MarkKind } from "./marks.tsx";
@@ -62,14 +63,7 @@ export function TopicDetailsView({ row }: { readonly row: TopicListRow }): JSX.E
   }
   return (
     <>
-      <dl>
-        {facts.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{shownText(value)}</dd>
-          </div>
-        ))}
-      </dl>
+      <Fields fields={facts.map(([name, value]) => [name, shownText(value)])} />
       {why !== "" && <p class="state bad">{shownText(why)}</p>}
       <HourChart what="Messages in per second" points={topicPoints(topic, "rate")} kind="busy" />
       <HourChart what="Messages behind of the slowest subscriber" points={topicPoints(topic, "behind")} kind="warn" />
