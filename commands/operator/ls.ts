@@ -51,7 +51,7 @@ export async function lsCommandFor(products: readonly Product[]): Promise<Comman
       "--long prints one line for each holder, with its user, host, pid, command, start, fencing token, session and " +
       "reason; waiters are shown by baton who -l. --watch shows every change until it is stopped: it draws the " +
       "tables again on a terminal, and prints a line with the time and the new numbers elsewhere.",
-      "An unused lock stays until the server removes it, which it does by itself; --all lists it.",
+      "An unused lock stays until the server removes it; --all lists it.",
     ],
     examples: [
       ["baton ls", "everything in use"],

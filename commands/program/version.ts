@@ -20,7 +20,7 @@ export function versionCommandFor(loadSettings: () => Promise<AllProductSettings
     ],
     examples: [
       ["baton version", "one line for people"],
-      ["baton version --verbose", "also where configuration and state are"],
+      ["baton version --verbose", "with the paths of configuration and state"],
       ["baton version --json", "for programs"],
     ],
     settings: { json: toggleSetting("--json", { help: "print one JSON object" }) },

@@ -34,7 +34,7 @@ export const pubsubClientCommand = defineCommand({
     "TOPIC begin and end a subscription. pending TOPIC prints how many messages wait, peek TOPIC prints the next " +
     "without acknowledging it, info TOPIC describes the topic, topics lists all. seek TOPIC start|end|MESSAGE-ID " +
     "moves the position, to after that message. After get --ack manual, ack TOPIC MESSAGE-ID acknowledges the " +
-    "message. The ID may also be given by --id: put TOPIC PATH --id ID.",
+    "message.",
     "Exit 0 of put: every current subscriber gets the message, once. Exit 76: the outcome is unknown and the message " +
     "is kept; put TOPIC --resume sends it again, and the server recognizes it. Exit 0 of get (or of ack, with --ack " +
     "manual): the message is delivered; with any other code no message is lost. A newline (or NUL, --null) " +

@@ -65,7 +65,7 @@ export const publishCommand = defineCommand({
     "is 0.",
     "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id any number of " +
     "calls run together, each under its own client ID. With -f, --msg-id and --resume they run one after " +
-    "the other for each topic (75 after --timeout). The long form is baton pubsub client ID put.",
+    "the other for each topic (75 after --timeout).",
   ],
   examples: [
     ["baton publish news 'disk db1 is full'", "one message"],

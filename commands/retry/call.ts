@@ -36,7 +36,6 @@ export const retryCallCommand = defineCommand({
     "other status is final: a dead letter; the response is printed, with exit code 77 for 401, 403 and 407, " +
     "otherwise 65. All tries of a request have the same Idempotency-Key.",
     "Exit code 75 means that the message is on the disk. After SIGINT nothing is stored.",
-    "Use the same policy for call and run: both read the section [retry] of the configuration file.",
   ],
   examples: [
     ["baton retry-processor call --url http://backend:9000/stock <order.json", "by HTTP; exit code 75: stored"],

@@ -59,7 +59,7 @@ export const retryDlqCommand = defineCommand({
   usage: "ls | show ID | redrive ID…|--all | purge ID…|--all | export [options]",
   details: [
     "ls and show print dead letters. redrive returns dead letters to the queue with all " +
-    "their tries, each once per call, even if it dies again meanwhile. After an interruption it can be called " +
+    "their tries, each at most once per call. After an interruption it can be called " +
     "again. purge drops them. export prints each as a line of JSON with its body and changes nothing. export and " +
     "show redact credentials (--redact); redrive keeps them. export skips damaged dead letters and then ends with " +
     "74.",

@@ -68,7 +68,7 @@ const runSettings = {
   }),
   create: setting(toggleType(), {
     flag: "--create",
-    help: "make the store of --store or --name if it does not exist; otherwise run refuses that (78)",
+    help: "create the store of --store or --name, as call, submit and serve do; otherwise a missing one exits with 78",
     default: false,
   }),
   untilEmpty: toggleSetting("--until-empty", { basic: true, help: "end when no message is waiting" }),
@@ -95,19 +95,14 @@ export const retryRunCommand = defineCommand({
     "BATON_MESSAGE_STORE and BATON_MESSAGE_FENCE (increases with every try). Over HTTP the id is sent as " +
     "Idempotency-Key, unless the message has that header already, as messages stored by serve do.",
     "--topic puts each message into a publish/subscribe topic, exactly once; --from-topic moves the messages of a " +
-    "topic into the store, each once. The topic of --topic needs a subscriber (otherwise 78). Proxies are named as " +
-    "for baton pubsub client.",
+    "topic into the store, each once. The topic of --topic needs a subscriber (otherwise 78).",
     "Any number of processors may share a store: no message has two tries at the same time. When a processor is " +
     "killed, its commands are killed, too; its messages in flight wait for the end of its --lease and count as " +
     "crashed; after --max-crashes crashes a message is dead.",
-    "A store that does not exist is refused (78) if --store or --name stands on the command line: call, submit and " +
-    "serve make it, or --create does.",
     "If the command of --exec is not found, run ends with 127 before any try; if the Kafka topic of --dead-letter " +
-    "does not exist, with 78, unless ?create=yes. While brokers are down, dead letters stay in the store, and " +
-    "messages are still tried.",
+    "does not exist, with 78, unless ?create=yes.",
     "--once and --until-empty end with 69 if a dead letter could not be delivered to --dead-letter after all " +
-    "tries: it stays in the store. Temporary errors, such as a Kafka broker that is no longer the leader, are " +
-    "retried within the run.",
+    "tries: it stays in the store.",
     "A message that is damaged on the disk is not tried: --once and --until-empty try all others and end with 74. " +
     "List it with retry-processor verify, cancel it with retry-processor cancel.",
   ],

@@ -81,17 +81,14 @@ export const retryServeCommand = defineCommand({
     "502, 504 without a response within --attempt-timeout, 503 if the circuit breaker is open. A temporary status " +
     "(408, 425, 429, 5xx) is forwarded, and the message is stored. The redirections 307 and 308 of a request that " +
     "could be stored are followed; others are forwarded. The response header Baton-Message-Id has the id of the " +
-    "stored message; without it nothing is stored. --answer-stored 202 tells clients instead that the request was " +
-    "accepted, whatever the failure was, if it will be tried again.",
+    "stored message; without it nothing is stored.",
     "503 with `NOT STORED` in its body: the store is full; with `MAY BE STORED`: the store failed. 413: the body " +
     "is larger than --max-body. Requests that request no action (GET, HEAD, OPTIONS) are forwarded and never " +
     "stored. A fault is JSON, or a SOAP 1.1 fault if the request has a SOAPAction.",
-    "A backend that hangs does not delay other clients: at most --max-backend-requests are at the backend at the " +
-    "same time, and further ones are stored without a first try (503 with Baton-Message-Id). A body that does not " +
-    "arrive within --body-timeout is refused (408). When requests in progress use --body-memory, connections are " +
-    "not read; a request that is too slow, or gets no memory within --body-timeout, is refused (503 with " +
-    "Retry-After, NOT STORED). A connection above --max-connections replaces the one that has had no request for " +
-    "longest.",
+    "A backend that hangs does not delay other clients: requests above --max-backend-requests are stored without a " +
+    "first try (503 with Baton-Message-Id). When requests in progress use --body-memory, connections are not read; a " +
+    "request that is too slow, or gets no memory within --body-timeout, is rejected (503 with Retry-After, NOT " +
+    "STORED).",
     "Every request gets an Idempotency-Key unless it has one, the same for all its tries: a backend that checks it " +
     "processes no message twice.",
     "Stored messages are tried as by run, unless --no-process; with --from-topic also messages of a topic. Runs " +

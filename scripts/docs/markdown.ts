@@ -20,7 +20,7 @@ export function markdownPage(title: string, lead: string, body: readonly string[
   return [
     `# ${title}`,
     "",
-    "<!-- Written by scripts/gen_docs.ts -->",
+    "<!--scripts/gen_docs.ts-->",
     "",
     lead,
     "",

@@ -76,6 +76,11 @@ const phrases: readonly { readonly pattern: RegExp; readonly use: string }[] = [
   { pattern: /\boperator's word\b/i, use: "the names of the commands" },
   { pattern: /\bany longer\b/i, use: '"no longer" before the verb' },
   { pattern: /\bcomes? again\b/i, use: '"is delivered again"' },
+  { pattern: /\bwhatever\b/i, use: '"any", "even if", or the cases' },
+  { pattern: /\bmeanwhile\b/i, use: '"until then", or nothing' },
+  { pattern: /\balso (if|when|where)\b/i, use: '"even if", "even when"' },
+  { pattern: /\b(say|says) so\b(?! on)/i, use: '"reports it", "prints a message"' },
+  { pattern: /\bof its own\b/i, use: '"its own files", "a separate one"' },
 ];
 
 /** Finds phrases of translated English in a page for users. */

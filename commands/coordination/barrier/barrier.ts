@@ -60,7 +60,7 @@ export const barrierCommand = defineCommand({
     "rendezvous. It does not wait until other calls exit, so it exits with 0 even if one is killed from then " +
     "on. The next round starts when all calls of this one have exited, or their sessions have ended.",
     "With a command, each call runs its command, waits until the commands of all members have ended, and exits " +
-    "with the exit code of its own command. The number of a member is BATON_RANK, from 0 to BATON_SIZE - 1. A call " +
+    "with its command's exit code. The number of a member is BATON_RANK, from 0 to BATON_SIZE - 1. A call " +
     "that arrives when the group is complete waits for the next round, which starts when this one has ended.",
     "If a member is lost before the start, the others print its name and exit with 82; with --on-member-lost wait " +
     "they wait for another one. If a member is lost after the start, it stops its command and exits with 79; the " +

@@ -18,7 +18,7 @@ import type { CheckJson } from "../../json_shapes/job_shapes.ts";
 
 const settings = {
   atLeast: flagSetting("--at-least", durationType(), {
-    help: "exit 79 also if the lock is held for certain only this long or less",
+    help: "exit 79 even if the lock is held, but certainly for this long or less only",
     default: 0,
   }),
   json: toggleSetting("--json", { help: "print one JSON object" }),
@@ -30,7 +30,7 @@ export const checkCommand = defineCommand({
   summary: "inside a command under a lock: check that the lock is still held, and for how long",
   usage: "[options]",
   details: [
-    "Prints the milliseconds for which no other process can get the lock, whatever happens to the network, and " +
+    "Prints the milliseconds for which no other process can get the lock, even if the network fails, and " +
     "exits with 0; exits with 79 if the lock is lost. It asks the baton around the command, not a server. If that " +
     "is not possible, as on macOS and from another PID namespace (a container), it asks the server and prints " +
     "nothing; 0 then means that the lock was held at that moment.",

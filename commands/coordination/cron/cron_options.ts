@@ -46,7 +46,7 @@ const serviceSettings = {
   }),
   outputDir: flagSetting("--output-dir", textType("folder"), {
     group: "output",
-    help: "write the output of each run to files of its own in this folder, of 10 MiB each, instead of to stderr",
+    help: "write the output of each run to its own files of 10 MiB in this folder, instead of to stderr",
   }),
   outputKeep: flagSetting("--output-keep", integerType("count", { min: 1, max: 100_000 }), {
     group: "output",

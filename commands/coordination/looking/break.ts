@@ -61,7 +61,7 @@ export const breakCommand = defineCommand({
   details: [
     "Asks the holder to release the lock: its baton stops the command, releases the lock and exits with 80. If " +
     "there are several holders, it prints them and asks none (64); --holder chooses one. With --holder, no other " +
-    "holder is affected, also if the lock was granted again meanwhile. Exits with 75 if the lock was not released " +
+    "holder is affected, even if the lock was granted again. Exits with 75 if the lock was not released " +
     "within --wait, with 1 if there is no such holder. Without --holder it refuses to stop the script or command " +
     "that it runs in (64).",
     "With --recipe, a baton is asked in the same way. A Curator program is asked as Curator's Revoker does, and " +

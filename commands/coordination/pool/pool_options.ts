@@ -63,8 +63,8 @@ const flags = {
     aliases: "--timeout",
     group: "waiting",
     basic: true,
-    help: "wait at most this long for the list, including the time to connect (then exit 81, or 69), and for a " +
-      "permit of --total",
+    help:
+      "wait at most this long for the list; then exit 81, or 69 if no server responds. Also for a permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
   conflictExitCode: flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {

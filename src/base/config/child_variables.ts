@@ -16,20 +16,20 @@ export const lockCommandVariables = {
   BATON_LOCK_ACQUIRED_AT:
     "time of the grant by the wall clock of this machine, RFC 3339; for display, not for decisions",
   BATON_LOCK_WAITED_MS: "duration of the wait, in milliseconds",
-  BATON_ELECTION_NAME: "only under baton elect: name of the election",
-  BATON_ELECTION_VALUE: "only under baton elect: value that this leader publishes (--value)",
-  BATON_TICK: "only under baton lock --tick: time of the tick, RFC 3339",
-  BATON_TICK_UNIX: "only under baton lock --tick: time of the tick, in seconds since 1970",
-  BATON_TICK_ATTEMPT: "only under baton lock --tick: number of this try of the tick, from 1",
+  BATON_ELECTION_NAME: "under baton elect: name of the election",
+  BATON_ELECTION_VALUE: "under baton elect: value that this leader publishes (--value)",
+  BATON_TICK: "under baton lock --tick: time of the tick, RFC 3339",
+  BATON_TICK_UNIX: "under baton lock --tick: time of the tick, in seconds since 1970",
+  BATON_TICK_ATTEMPT: "under baton lock --tick: number of this try of the tick, from 1",
   BATON_LEASE: "file with the end of the lease, for baton check; empty if there is none",
-  BATON_BARRIER_NAME: "only under baton barrier: name of the barrier",
-  BATON_BARRIER_GENERATION: "only under baton barrier: number of this start; " +
+  BATON_BARRIER_NAME: "under baton barrier: name of the barrier",
+  BATON_BARRIER_GENERATION: "under baton barrier: number of this start; " +
     "it increases by 1, and restarts at 1 after the barrier was unused for a long time",
-  BATON_RANK: "only under baton barrier: number of this member, from 0 to BATON_SIZE - 1",
-  BATON_SIZE: "only under baton barrier: number of members that started together",
-  BATON_POOL_NAME: "only under baton pool: name of the component",
-  BATON_ITEM: "only under baton pool: the item to process",
-  BATON_HOLD: "only under baton hold: what this script holds, for baton release",
+  BATON_RANK: "under baton barrier: number of this member, from 0 to BATON_SIZE - 1",
+  BATON_SIZE: "under baton barrier: number of members that started together",
+  BATON_POOL_NAME: "under baton pool: name of the component",
+  BATON_ITEM: "under baton pool: the item to process",
+  BATON_HOLD: "under baton hold: what this script holds, for baton release",
   BATON_FENCING_TOKEN:
     "fencing token; it increases with each grant, so storage that remembers the highest token can refuse " +
     "a stale holder; with several locks, one per line",
@@ -64,15 +64,14 @@ export const failureCommandVariables = {
  */
 export const messageCommandVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",
-  BATON_TOPIC: "only under subscribe --exec and get --exec: topic of the message",
-  BATON_REDELIVERED:
-    "only under subscribe --exec and get --exec: 1 if the message may have been delivered before, else 0",
-  BATON_MESSAGE_TRY: "only under baton retry-processor: number of this try, from 1",
-  BATON_MESSAGE_FENCE: "only under baton retry-processor: fencing token; it increases with each try",
-  BATON_MESSAGE_KEY: "only under baton retry-processor: --key of the message, or empty",
-  BATON_MESSAGE_STORE: "only under baton retry-processor: name of the store",
+  BATON_TOPIC: "under subscribe --exec and get --exec: topic of the message",
+  BATON_REDELIVERED: "under subscribe --exec and get --exec: 1 if the message may have been delivered before, else 0",
+  BATON_MESSAGE_TRY: "under baton retry-processor: number of this try, from 1",
+  BATON_MESSAGE_FENCE: "under baton retry-processor: fencing token; it increases with each try",
+  BATON_MESSAGE_KEY: "under baton retry-processor: --key of the message, or empty",
+  BATON_MESSAGE_STORE: "under baton retry-processor: name of the store",
   ...failureCommandVariables,
-  BATON_BUSY_NAME: "only under baton lock --on-busy-for: name of the lock",
-  BATON_BUSY_HOLDER: "only under baton lock --on-busy-for: its holder, for people",
-  BATON_BUSY_MS: "only under baton lock --on-busy-for: how long it has been held, in milliseconds",
+  BATON_BUSY_NAME: "under baton lock --on-busy-for: name of the lock",
+  BATON_BUSY_HOLDER: "under baton lock --on-busy-for: its holder, for people",
+  BATON_BUSY_MS: "under baton lock --on-busy-for: how long it has been held, in milliseconds",
 } as const;
