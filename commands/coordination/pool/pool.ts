@@ -26,7 +26,8 @@ export const poolCommand = defineCommand({
     "the item; if the command has none of them, the item is its last argument. In a shell command (-c), {} " +
     "is the item as one word, quoted or not.",
     "With --items the call starts the next item when one has ended, until none is left, and prints a " +
-    "summary. With --query it runs one round of at most -j items, and the next call, for example from cron " +
+    "summary. Items from standard input start as their lines come; a bad line ends the call (65) after the running " +
+    "items. With --query it runs one round of at most -j items, and the next call, for example from cron " +
     "on another machine, runs others. --one-round and --loop choose the other way.",
     "Calls with --items that run together share their list, on all machines. When the last of them has ended, the " +
     "next call runs all items again; with --done-ttl it skips those that succeeded. A query must print only what " +

@@ -28,7 +28,7 @@ import type { PoolCommandOptions } from "./pool_options.ts";
 import { PoolOutput } from "../../../src/coordination/pool/pool_output.ts";
 import { PoolReport } from "../../../src/coordination/pool/pool_report.ts";
 import { PoolSignals } from "../../../src/coordination/pool/pool_signals.ts";
-import { readPoolItems } from "../../../src/coordination/pool/pool_source.ts";
+import { readPoolItems, readPoolItemsAsTheyCome } from "../../../src/coordination/pool/pool_source.ts";
 import {
   closeCoordinationSession,
   connectAndWaitDeadline,
@@ -171,6 +171,7 @@ async function runItems(
   await rejectOnAbort(nestedLockCheck(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
   const summarize = (counts?: PoolItemCounts) =>
     output === null ? report.summarize(counts) : output.after(() => report.summarize(counts));
+  const later = loop && items.kind === "stdin" ? readPoolItemsAsTheyCome({ component, path }) : null;
   try {
     const counts = await runPool(zk, component, {
       path,
@@ -184,9 +185,11 @@ async function runItems(
       list: (lease) => {
         wait.isOver = true;
         outage[Symbol.dispose]();
+        if (later !== null) return Promise.resolve([]); // the component's lock does not wait for the items
         const signal = AbortSignal.any([signals.stop, lease.lost]);
         return readPoolItems(items, { component, path, signal, query: (line) => jobs.runQuery(line, lease) });
       },
+      later,
       listsAgain: items.kind === "query",
       run: (job) => jobs.run(job),
       prepare: (job) => jobs.prepare(job),

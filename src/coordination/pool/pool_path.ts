@@ -199,29 +199,40 @@ interface ParsePoolItemsOptions {
   readonly unit?: "line" | "item";
 }
 
+/** The part of a list that has been parsed. */
+export class ParsedPoolItems {
+  readonly items = new Set<string>();
+  lines = 0;
+}
+
 /**
- * Returns the items in order, without duplicates and empty lines. Throws BAD_DATA for too many items, or for an invalid
- * item, with its line number. An invalid item has over 255 bytes with its component, has control characters, or lacks a
- * word that the template needs.
+ * Returns the items in order, without empty lines and items of the earlier part. Throws BAD_DATA for too many items, or
+ * for an invalid item, with its line number. An invalid item has over 255 bytes with its component, has control
+ * characters, or lacks a word that the template needs.
  */
 export function parsePoolItems(
   text: string,
   { component, path, source, unit = "line" }: ParsePoolItemsOptions,
+  earlier = new ParsedPoolItems(),
 ): string[] {
-  const items = new Set<string>();
-  text.split("\n").forEach((line, index) => {
+  const items: string[] = [];
+  const lines = text.split("\n");
+  lines.forEach((line, index) => {
     const item = line.endsWith("\r") ? line.slice(0, -1) : line;
-    if (item.trim() === "" || items.has(item)) return;
+    if (item.trim() === "" || earlier.items.has(item)) return;
     try {
       encodeLockName(itemLockName(component, item), "an item's lock");
       if (path?.items === null) path.item(item); // a template with a parent path needs only {item}
     } catch (thrown) {
-      throw new BatonError("BAD_DATA", `${source}, ${unit} ${index + 1}: ${errorMessage(thrown)}`, { cause: thrown });
+      const where = `${source}, ${unit} ${earlier.lines + index + 1}`;
+      throw new BatonError("BAD_DATA", `${where}: ${errorMessage(thrown)}`, { cause: thrown });
     }
-    items.add(item);
-    if (items.size > poolItemsMax) {
+    earlier.items.add(item);
+    items.push(item);
+    if (earlier.items.size > poolItemsMax) {
       throw new BatonError("BAD_DATA", `${source} has more than ${poolItemsMax} items, the maximum of a pool`);
     }
   });
-  return [...items];
+  earlier.lines += lines.length - 1;
+  return items;
 }

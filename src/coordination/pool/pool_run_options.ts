@@ -33,6 +33,11 @@ export interface PoolRunOptions {
   /** Returns the items in order. Called under the component's lock. */
   list(component: Lease): Promise<readonly string[]>;
   /**
+   * The rest of a list that comes while earlier items run; null if there is none. Only for a list with `loop` that does
+   * not change otherwise.
+   */
+  readonly later?: AsyncIterator<readonly string[], void, void> | null;
+  /**
    * Whether `list` may return other items later. Otherwise the list is shared with other runs at the same time. Then an
    * item that one of these runs has done is not run again.
    */

@@ -3,10 +3,11 @@ import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { wasStdinClosedAtStart } from "../../base/process/spawn/inherited_descriptors.ts";
 import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
-import { parsePoolItems, poolItemsBytesMax, type PoolPath } from "./pool_path.ts";
+import { ParsedPoolItems, parsePoolItems, poolItemsBytesMax, type PoolPath } from "./pool_path.ts";
 import { rejectOnAbort } from "../../base/support/abort.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { firstNonUtf8Line } from "../../base/support/text.ts";
+import { WholeLines } from "../../base/support/whole_lines.ts";
 
 export type PoolItemSource =
   | { readonly kind: "stdin" }
@@ -29,11 +30,8 @@ export async function readPoolItems(
   const items = (text: string, name: string) => parsePoolItems(text, { component, path, source: name });
   switch (source.kind) {
     case "stdin":
-      if (wasStdinClosedAtStart()) {
-        const why = "it is closed; use </dev/null for an empty list";
-        throw new BatonError("IO", `Cannot read the items from standard input: ${why}`);
-      }
-      return items(await rejectOnAbort(readPoolItemText(process.stdin, "standard input"), signal), "standard input");
+      checkStdin();
+      return items(await rejectOnAbort(readPoolItemText(process.stdin, stdinName), signal), stdinName);
     case "file":
       return items(
         readRegularFile(source.file) ??
@@ -45,6 +43,35 @@ export async function readPoolItems(
     case "query":
       return items(await query(source.line), "the output of --query");
   }
+}
+
+const stdinName = "standard input";
+
+/** Throws IO if stdin was closed when this process started. */
+function checkStdin(): void {
+  if (!wasStdinClosedAtStart()) return;
+  const why = "it is closed; use </dev/null for an empty list";
+  throw new BatonError("IO", `Cannot read the items from ${stdinName}: ${why}`);
+}
+
+/** Yields the items of `chunks` in batches, as they come. Throws like `readPoolItems`. */
+export async function* readPoolItemsAsTheyCome(
+  { component, path, chunks }: Pick<ReadPoolItemsOptions, "component" | "path"> & {
+    /** Standard input by default. */
+    readonly chunks?: AsyncIterable<Uint8Array>;
+  },
+): AsyncGenerator<readonly string[], void, void> {
+  if (chunks === undefined) checkStdin();
+  const earlier = new ParsedPoolItems();
+  const whole = new WholeLines("");
+  const parse = (lines: Uint8Array) =>
+    parsePoolItems(
+      decodePoolItemText(lines, stdinName, earlier.lines),
+      { component, path, source: stdinName },
+      earlier,
+    );
+  for await (const chunk of readItemChunks(chunks ?? process.stdin, stdinName)) yield parse(whole.take(chunk));
+  yield parse(whole.end());
 }
 
 /** Reads a regular file synchronously, because other calls wait for the component. Returns null for other files. */
@@ -59,15 +86,23 @@ function readRegularFile(file: string): string | null {
 }
 
 /** Decodes UTF-8. Throws BAD_DATA for other bytes, because replacing them would give different items the same lock. */
-export function decodePoolItemText(bytes: Uint8Array, name: string): string {
+export function decodePoolItemText(bytes: Uint8Array, name: string, earlierLines = 0): string {
   const line = firstNonUtf8Line(bytes);
   if (line === null) return new TextDecoder().decode(bytes);
-  throw new BatonError("BAD_DATA", `${name}, line ${line}: item names must be UTF-8, and this line is not`);
+  throw new BatonError(
+    "BAD_DATA",
+    `${name}, line ${earlierLines + line}: item names must be UTF-8, and this line is not`,
+  );
 }
 
 /** Reads the whole text. Rejects with BAD_DATA as soon as the text is longer than the limit. */
 export async function readPoolItemText(chunks: AsyncIterable<Uint8Array>, name: string): Promise<string> {
   const read: Uint8Array[] = [];
+  for await (const chunk of readItemChunks(chunks, name)) read.push(chunk);
+  return decodePoolItemText(Buffer.concat(read), name);
+}
+
+async function* readItemChunks(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
   let length = 0;
   try {
     for await (const chunk of chunks) {
@@ -75,7 +110,7 @@ export async function readPoolItemText(chunks: AsyncIterable<Uint8Array>, name: 
       if (length > poolItemsBytesMax) {
         throw new BatonError("BAD_DATA", `${name} is longer than ${poolItemsBytesMax} bytes`);
       }
-      read.push(chunk);
+      yield chunk;
     }
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
@@ -83,7 +118,6 @@ export async function readPoolItemText(chunks: AsyncIterable<Uint8Array>, name: 
       cause: thrown,
     });
   }
-  return decodePoolItemText(Buffer.concat(read), name);
 }
 
 export function itemQueryError(line: string, why: string): BatonError {

@@ -28,6 +28,8 @@ import { acquireLock, type AcquireLockOptions } from "../lock/acquire_lock.ts";
 const aheadMsMax = 1000;
 /** While jobs run, the pause before a new list after a list without new items, in milliseconds. */
 const listAgainMs = 1000;
+/** How many items may wait when further ones are read. */
+const itemsAheadMax = 10_000;
 /** The run ends after this many consecutive lists without an item for this run. */
 const listsInVainMax = 2;
 
@@ -67,6 +69,9 @@ class PoolRun {
   /** Facts about the last list. `again` is the number of consecutive lists without an ended item between them. */
   #listed = { ends: -1, ms: 0, again: 0 };
   #isListed = false;
+  /** Whether further items of the list may come, and whether the next ones are being read. */
+  #isListOpen: boolean;
+  #isReading = false;
   #isStopping = false;
   /** Whether a job may still be running. */
   #mayRunOn = false;
@@ -79,6 +84,7 @@ class PoolRun {
     this.#zk = zk;
     this.#context = { component, path, clock, info, acl };
     this.#options = options;
+    this.#isListOpen = (options.later ?? null) !== null;
     this.#permits = new PoolPermits(zk, component, options);
     this.#records = new PoolItemRecords(zk, { path, acl, clock });
     const resultStore = new ItemResultStore(zk, path, acl);
@@ -99,6 +105,7 @@ class PoolRun {
     const { stop, unprinted } = this.#options;
     using events = new CleanupScope(onAbort(stop, () => this.#stopClaiming()));
     if (unprinted) events.add(unprinted.onRoom(() => this.#wakeUp.set()));
+    events.add(onAbort(this.#zk.session.ended, () => this.#wakeUp.set()));
     try {
       void this.#claimer.refreshCompleted(); // in parallel with the wait for the component
       await this.#listAndClaim();
@@ -127,6 +134,7 @@ class PoolRun {
   /** Returns false if nothing is left to do. */
   async #step(): Promise<boolean> {
     const ends = this.#ends;
+    this.#readLater();
     if (this.#options.loop) await this.#refill();
     this.#startClaimed();
     for (const permit of this.#permits.takeSpare(this.#claimedAhead.length)) {
@@ -136,7 +144,12 @@ class PoolRun {
       if (!this.#options.loop || this.#isStopping) return false;
       // A job that ended meanwhile may have freed a permit.
       if (this.#ends !== ends || !this.#isHeldBack && await this.#awaitPermit()) return true;
-      if (!this.#isHeldBack || this.#isStopping) return false;
+      const isOver = this.#isAtTotal && !this.#workList.isEmpty(); // no permit became free in time
+      if (this.#isStopping || isOver || !(this.#isHeldBack || this.#isListOpen)) return false;
+      if (this.#zk.session.ended.aborted) {
+        this.#stopWithoutSession();
+        return false;
+      }
     }
     const oldest = this.#claimedAhead[0];
     await this.#waitForEvent(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
@@ -243,6 +256,25 @@ class PoolRun {
     }
   }
 
+  /** Reads further items if few wait. They may come at any time, also when nothing runs. */
+  #readLater(): void {
+    const { later, path } = this.#options;
+    const isWanted = this.#isListOpen && !this.#isReading && !this.#isStopping;
+    if (!later || !isWanted || this.#workList.waitingCount() >= itemsAheadMax) return;
+    this.#isReading = true;
+    void later.next().then(({ done, value }) => {
+      if (done !== true) {
+        checkPoolItems(path, value);
+        return this.#workList.add(value);
+      }
+      this.#isListOpen = false;
+      this.#listed = { ...this.#listed, ends: -1 }; // busy items are tried once more
+    }).catch((thrown: unknown) => this.#fail(thrown)).finally(() => {
+      this.#isReading = false;
+      this.#wakeUp.set();
+    });
+  }
+
   /** If the component is busy for too long, does nothing, because another call processes the items. */
   async #listAgain(): Promise<void> {
     await this.#listAndClaim().catch((thrown: unknown) => {
@@ -338,7 +370,7 @@ class PoolRun {
    */
   #stopWithoutSession(): void {
     const left = this.#workList.counts().remaining + this.#claimedAhead.length;
-    if (!this.#isStopping && this.#options.loop && left > 0) {
+    if (!this.#isStopping && this.#options.loop && (left > 0 || this.#isListOpen)) {
       this.#fail(unreachableError(this.#context.component, left));
     }
     this.#stopClaiming();

@@ -38,6 +38,11 @@ export class PoolWorkList {
     for (const item of items) if (!this.#running.has(item) && !this.#finished.has(item)) this.#waiting.add(item);
   }
 
+  /** Adds items that were not listed before, because the list comes in parts. */
+  add(items: readonly string[]): void {
+    for (const item of items) this.#waiting.add(item);
+  }
+
   /** Removes all waiting items. Must be called before a new list is requested. */
   clearWaiting(): void {
     this.#waiting.clear();
@@ -54,6 +59,10 @@ export class PoolWorkList {
 
   isWaiting(item: string): boolean {
     return this.#waiting.has(item);
+  }
+
+  waitingCount(): number {
+    return this.#waiting.size;
   }
 
   isEmpty(): boolean {

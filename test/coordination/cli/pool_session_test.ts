@@ -41,6 +41,19 @@ describe("what is run", () => {
     expect((await session.run(`"$baton" pool in ${query} ${each} {}`)).stdout).toBe("held\n");
   });
 
+  test("items from standard input start as they come; a bad line ends the call after the running items", async () => {
+    const running = session.start(
+      `mkfifo come; "$baton" pool come --items - -j 2 -c 'touch ran-{}; ${untilMade("go-{}")}' <come & ` +
+        `exec 9>come; echo a >&9; ${untilMade("ran-a")}; "$baton" who -q come; echo component $?; ` +
+        `printf 'b\\na\\n' >&9; ${untilMade("ran-b")}; touch go-b; printf 'c\\nd\\t\\n' >&9; ` +
+        `sleep 0.2; touch go-a go-c; wait $!`,
+    );
+    const { code, stdout, stderr } = await running.ended;
+    expect([code, stdout]).toEqual([65, "component 1\n"]); // the list is not locked
+    expect(stderr).toContain("standard input, line 5: ");
+    expect(stderr).toMatch(/pool "come": [23] done, 0 failed/);
+  });
+
   test("a standard input that was closed is no empty list", async () => {
     const closed = await session.run('"$baton" pool closed --items - -- echo {} <&-');
     expect(closed).toMatchObject({ code: 74, stdout: "" });

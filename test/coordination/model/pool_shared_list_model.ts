@@ -22,7 +22,8 @@ export type SharedListMistake =
   | "takes a failure for the end of the item"
   | "takes a killed run for the end of the item"
   | "deletes its record at the end of the item"
-  | "clears the records before it leaves";
+  | "clears the records before it leaves"
+  | "leaves the list while it waits for items";
 
 export interface SharedListOptions {
   readonly runs: number;
@@ -211,7 +212,10 @@ export class PoolSharedListModel implements Model<SharedListState> {
       }
       case "join":
         return this.#join(state, run, { session, to, write });
-      case "take": {
+      case "take": { // at any time, because an item of a list that is still open may come late
+        if (this.#has("leaves the list while it waits for items") && shared?.members.includes(session)) {
+          to("leaves until an item comes", {}, { ...this.#without(state, session), zxid });
+        }
         if (holder === session) return void to("finds that it has it", { step: "claim" }); // the response was lost
         if (record !== null && !this.#mayRun(run, record)) this.#skip(state, "sees that it is done", to);
         if (holder !== null) return void to("leaves it to its holder", { step: "leave" }, { kind: "choice" });

@@ -37,6 +37,7 @@ describe("the checker finds a run that", () => {
     ["takes a killed run for the end of the item", skipped, { faults: ["crash"] }],
     ["deletes its record at the end of the item", again, calm],
     ["clears the records before it leaves", again, calm],
+    ["leaves the list while it waits for items", skipped, calm],
   ];
   test.each(mistakes)("%s", (mistake, found, more = {}) => {
     const { violation } = check(mistake, { ...two, ...more, mistakes: [mistake] });

@@ -112,6 +112,28 @@ export const poolMutants: readonly Mutant[] = [
     seeds: 40,
   },
   {
+    name: "a run ends although further items may come",
+    world: "pool",
+    changes: [{
+      in: "run_pool_items:PoolRun.#step",
+      from: "!(this.#isHeldBack || this.#isListOpen)",
+      to: "!this.#isHeldBack",
+    }],
+    kinds: ["items lost"],
+    seeds: 40,
+  },
+  {
+    name: "a part of a list replaces the earlier parts",
+    world: "pool",
+    changes: [{
+      in: "run_pool_items:PoolRun.#readLater",
+      from: "return this.#workList.add(value);",
+      to: "return this.#workList.update(value);",
+    }],
+    kinds: ["items lost"],
+    seeds: 40,
+  },
+  {
     name: "an item that failed is tried once less than it may",
     world: "pool",
     changes: [{

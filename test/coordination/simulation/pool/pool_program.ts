@@ -8,6 +8,7 @@ import { BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../../../world/recipe_client.ts";
+import type { Chance } from "../../../world/chance.ts";
 import type { SimProcess, SimProgram } from "../../../world/sim_process.ts";
 import type { ListedItems, PoolOracle } from "./pool_oracle.ts";
 
@@ -18,6 +19,8 @@ export interface PoolSettings {
   readonly items: readonly string[];
   readonly isQuery: boolean;
   readonly isRemembered: boolean;
+  /** Whether some lists come in parts, while a run processes the earlier ones. Plans without it have none. */
+  readonly isComing?: boolean;
   /** 0: no limit. */
   readonly total: number;
   /** Some runs have another limit. */
@@ -44,6 +47,9 @@ class SimPoolHost extends RecipeClient {
   /** Items of the run whose last try has failed, and which must be tried again. */
   readonly #failed = new Set<string>();
   #list: ListedItems = { items: [], atMs: 0 };
+  #runs = 0;
+  /** The number of items that the last run has got. */
+  #given = { count: 0 };
 
   constructor(process: SimProcess, shared: PoolWorld) {
     super(process, shared);
@@ -65,7 +71,7 @@ class SimPoolHost extends RecipeClient {
       const counts = await runPool(zk, componentName, this.#options(isQuiet, stop.signal));
       world.count("runs of a pool");
       world.log(() => `${name}: the run has ended: ${JSON.stringify(counts)}`);
-      this.#judgeCounts(counts);
+      this.#judgeCounts(counts, { isCut: stop.signal.aborted });
       if (isQuiet && counts.busy + counts.remaining + counts.failed === 0) this.#shared.served.add(name);
     } catch (error) {
       world.log(() => `${name}: the run has failed: ${errorMessage(error)}`);
@@ -83,14 +89,15 @@ class SimPoolHost extends RecipeClient {
    * Each item of a list that does not change is done, failed, left to others, or left over. What failed was tried
    * again.
    */
-  #judgeCounts(counts: PoolItemCounts): void {
+  #judgeCounts(counts: PoolItemCounts, { isCut }: { readonly isCut: boolean }): void {
     const { isQuery, items } = this.#shared.settings;
     if (this.#failed.size > 0) {
       this.process.world.fail("not tried again", `${this.process.name}: ${[...this.#failed].join(", ")}`);
     }
     const { done, failed, busy, skipped, remaining } = counts;
-    if (isQuery || done + failed + busy + skipped + remaining === items.length) return;
-    this.process.world.fail("items lost", `${this.process.name}: ${JSON.stringify(counts)}, of ${items.length} items`);
+    const all = isCut || remaining > 0 ? this.#given.count : items.length;
+    if (isQuery || done + failed + busy + skipped + remaining === all) return;
+    this.process.world.fail("items lost", `${this.process.name}: ${JSON.stringify(counts)}, of ${all} items`);
   }
 
   #options(isQuiet: boolean, stop: AbortSignal): PoolRunOptions {
@@ -112,15 +119,20 @@ class SimPoolHost extends RecipeClient {
       return end;
     };
     this.#failed.clear();
+    const loop = isQuiet || chance.is(0.6);
+    const part = chance.fork(`parts ${this.#runs++}`);
+    const comes = loop && !isQuery && settings.isComing === true && part.is(0.5);
+    this.#given = { count: comes ? 0 : settings.items.length };
     return {
       path,
       jobs,
       total,
-      loop: isQuiet || chance.is(0.6),
+      loop,
       retries: retries = chance.oneOf([0, 0, 1]),
       rememberMs: isRemembered ? rememberMs : null,
       wait: isQuiet ? "forever" : chance.oneOf(["forever", "none", 2000, { whileChoosingMs: 5000 }] as const),
-      list: () => isQuery ? this.#query() : Promise.resolve(settings.items),
+      list: () => isQuery ? this.#query() : Promise.resolve(comes ? [] : settings.items),
+      later: comes ? this.#parts(part, isQuiet) : null,
       listsAgain: isQuery,
       run,
       ...(chance.is(0.5) ? { prepare: (job) => ({ run: () => run(job), drop: () => {} }) } : {}),
@@ -133,6 +145,21 @@ class SimPoolHost extends RecipeClient {
       info: unknownHolder,
       clock: process.clock,
     };
+  }
+
+  /** The items in parts, with pauses, also before the end. */
+  async *#parts(chance: Chance, isQuiet: boolean): AsyncGenerator<readonly string[], void, void> {
+    const { items } = this.#shared.settings;
+    const given = this.#given; // a stopped run may still wait for its next part
+    const pause = () => sleep(this.process.clock, (isQuiet ? 50 : chance.oneOf([0, 300, 3000])) * chance.next());
+    while (given.count < items.length) {
+      await pause();
+      const part = items.slice(given.count, given.count + chance.whole(1, items.length));
+      given.count += part.length;
+      this.process.world.count("mark part of a list");
+      yield part;
+    }
+    await pause();
   }
 
   /** The database reads its rows at the beginning, and the response takes its time. */

@@ -20,6 +20,7 @@ interface PoolWorldOptions extends RecipeWorldOptions {
   readonly itemCount: number;
   readonly isQuery: boolean;
   readonly isRemembered: boolean;
+  readonly isComing?: boolean;
   readonly total: number;
   readonly hasMismatches: boolean;
   readonly jobMsMax: number;
@@ -36,6 +37,7 @@ function drawOptions(chance: Chance): PoolWorldOptions {
     itemCount,
     isQuery: kind === "query" || kind === "both",
     isRemembered: kind === "remembered" || kind === "both",
+    isComing: chance.fork("coming").is(0.6),
     total: chance.oneOf([0, 0, 1, 2, 3]),
     hasMismatches: chance.is(0.3),
     jobMsMax: chance.oneOf([5, 300, 1500, common.sessionTimeoutMs]),
@@ -90,7 +92,7 @@ export const poolSimulation: Simulation = {
   run,
   marks: [
     ...["jobs", "runs of a pool", "mark limit reached", "mark limit_mismatch", "mark item is to do again"],
-    ...["mark run stopped", "mark session of a grant ended"],
+    ...["mark run stopped", "mark part of a list", "mark session of a grant ended"],
     ...recipeMarks,
   ],
   gateSeeds: 18,

@@ -3,8 +3,8 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readPoolItems } from "../../../../src/coordination/pool/pool_source.ts";
-import { poolItemsBytesMax, poolPath } from "../../../../src/coordination/pool/pool_path.ts";
+import { readPoolItems, readPoolItemsAsTheyCome } from "../../../../src/coordination/pool/pool_source.ts";
+import { poolItemsBytesMax, poolItemsMax, poolPath } from "../../../../src/coordination/pool/pool_path.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-pool-source-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -52,4 +52,26 @@ test("what cannot be read is named, and what is too long", async () => {
   writeFileSync(file, "");
   truncateSync(file, poolItemsBytesMax + 1);
   await expect(read(file)).rejects.toThrow(/longer than/);
+});
+
+test("items come in batches: duplicates, line numbers and the limit go over all of them", async () => {
+  async function* chunks(...parts: readonly (string | Uint8Array)[]) {
+    for (const part of parts) yield Buffer.from(part);
+  }
+  const options = { component: "c", path: poolPath("c") };
+  const batches: string[] = [];
+  for await (const batch of readPoolItemsAsTheyCome({ ...options, chunks: chunks("a\nb", "\r\n", "a\n\nc\nb\nd") })) {
+    batches.push(batch.join());
+  }
+  expect(batches).toEqual(["a", "b", "c", "d"]);
+  const readAll = async (...parts: readonly (string | Uint8Array)[]) => {
+    const read: string[] = [];
+    for await (const batch of readPoolItemsAsTheyCome({ ...options, chunks: chunks(...parts) })) read.push(...batch);
+    return read;
+  };
+  await expect(readAll("a\nb\n", "c\n\x01\n")).rejects.toThrow(/^standard input, line 4: /);
+  await expect(readAll("a\n", Uint8Array.of(0x0a, 0xff, 0x0a))).rejects.toThrow(/^standard input, line 3: .*UTF-8/);
+  const many = Array.from({ length: poolItemsMax }, (_, index) => `${index}\n`).join("");
+  expect((await readAll(many, "0\n")).length).toBe(poolItemsMax);
+  await expect(readAll(many, "one more\n")).rejects.toThrow(/more than 100000 items/);
 });
