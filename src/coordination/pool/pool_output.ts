@@ -72,30 +72,35 @@ export class PoolOutput {
   }
 
   /** Begins to read the output of a job, until `jobEnded`. */
-  readJob(item: string, { output, errors }: Pick<StartedProcess, "output" | "errors">): JobOutput {
+  readJob(item: string, { output, errors = null }: Pick<StartedProcess, "output" | "errors">): JobOutput {
     const { mode, isTagged } = this.#options;
-    const job = new JobOutput(item, { stdout: output, stderr: errors ?? null }, {
+    const options: JobStreamOptions = {
+      item,
       clock: this.#clock,
       prefix: isTagged ? `${item}\t` : mode === "lines" ? "" : null,
       print: mode === "lines" ? (stream, bytes, signal) => this.#write(stream, bytes, signal) : null,
       onProblem: (thrown) => this.#fail(thrown),
-    });
+    };
+    const job = [
+      ...(output === null ? [] : [new JobStream("stdout", output, options)]),
+      ...(errors === null ? [] : [new JobStream("stderr", errors, options)]),
+    ];
     this.#running.add(job);
-    if (this.#isReaderGone()) job.leaveStdout();
+    if (this.#isReaderGone()) leaveStdout(job);
     return job;
   }
 
   /** Notes that all processes of the job have ended, and prints its output after those of earlier jobs. */
   jobEnded(job: JobOutput): void {
     this.#running.delete(job);
-    const reading = job.readRest();
+    const reading = Promise.all(job.map((one) => one.readRest()));
     this.#unprinted++;
     this.after(async () => {
       await reading;
-      for (const { stream, bytes } of job.rest()) await this.#write(stream, bytes);
+      for (const one of job) for (const bytes of one.rest()) await this.#write(one.stream, bytes);
       await Promise.allSettled([this.#io.written("stdout"), this.#io.written("stderr")]);
     }, () => {
-      job[Symbol.dispose]();
+      for (const one of job) one[Symbol.dispose]();
       this.#unprinted--;
       this.#room.notify();
     });
@@ -137,7 +142,7 @@ export class PoolOutput {
   #fail(thrown: unknown): void {
     this.#failed.abort(thrown);
     if (!this.#isReaderGone()) return;
-    for (const job of this.#running) job.leaveStdout();
+    for (const job of this.#running) leaveStdout(job);
   }
 
   #isReaderGone(): boolean {
@@ -145,7 +150,8 @@ export class PoolOutput {
   }
 }
 
-interface JobOutputOptions {
+interface JobStreamOptions {
+  readonly item: string;
   readonly clock: Clock;
   /** The beginning of each line; null if the output is not divided into lines. */
   readonly prefix: string | null;
@@ -154,49 +160,20 @@ interface JobOutputOptions {
   readonly onProblem: (thrown: unknown) => void;
 }
 
-/** The output of one job. */
-export class JobOutput implements Disposable {
-  readonly #streams: readonly JobStream[];
-  readonly #ended = new AbortController();
+/** The streams of a job, in the order in which they are printed. */
+export type JobOutput = readonly JobStream[];
 
-  constructor(
-    item: string,
-    outputs: Readonly<Record<OutputStream, CommandOutput | null>>,
-    options: JobOutputOptions,
-  ) {
-    const { signal } = this.#ended;
-    this.#streams = (["stdout", "stderr"] as const).flatMap((stream) => {
-      const output = outputs[stream];
-      return output === null ? [] : [new JobStream(stream, output, { ...options, item, ended: signal })];
-    });
-  }
-
-  /** Ends the reading of stdout, so that a command that writes there gets SIGPIPE. */
-  leaveStdout(): void {
-    for (const one of this.#streams) if (one.stream === "stdout") one.leave();
-  }
-
-  /** Reads what is there after the job's end. */
-  async readRest(): Promise<void> {
-    this.#ended.abort();
-    await Promise.all(this.#streams.map((one) => one.readRest()));
-  }
-
-  /** Yields what is not printed yet, first stdout, then stderr. */
-  *rest(): Generator<{ readonly stream: OutputStream; readonly bytes: Uint8Array }, void, void> {
-    for (const one of this.#streams) for (const bytes of one.rest()) yield { stream: one.stream, bytes };
-  }
-
-  [Symbol.dispose](): void {
-    for (const one of this.#streams) one[Symbol.dispose]();
-  }
+/** Ends the reading of stdout, so that a command that writes there gets SIGPIPE. */
+function leaveStdout(job: JobOutput): void {
+  for (const one of job) if (one.stream === "stdout") one.leave();
 }
 
 /** One stream of a job. */
 class JobStream implements Disposable {
   readonly stream: OutputStream;
   readonly #output: CommandOutput;
-  readonly #options: JobOutputOptions & { readonly item: string; readonly ended: AbortSignal };
+  readonly #options: JobStreamOptions;
+  readonly #ended = new AbortController();
   readonly #kept = new ByteSpool();
   readonly #lines: WholeLines | null;
   readonly #reading: Promise<true>;
@@ -204,11 +181,7 @@ class JobStream implements Disposable {
   /** Whether the output is no longer read, or is discarded. */
   #isLeft = false;
 
-  constructor(
-    stream: OutputStream,
-    output: CommandOutput,
-    options: JobOutputOptions & { readonly item: string; readonly ended: AbortSignal },
-  ) {
+  constructor(stream: OutputStream, output: CommandOutput, options: JobStreamOptions) {
     this.stream = stream;
     this.#output = output;
     this.#options = options;
@@ -221,7 +194,9 @@ class JobStream implements Disposable {
     this.#output.destroy?.();
   }
 
+  /** Reads what is there after the job's end. */
   async readRest(): Promise<void> {
+    this.#ended.abort();
     for (let times = 0; times < rest.timesMax; times++) {
       const received = this.#received;
       if (await resultInTimeOrNull(this.#options.clock, rest.quietMs, this.#reading) === true) return;
@@ -231,6 +206,7 @@ class JobStream implements Disposable {
     this.leave();
   }
 
+  /** Yields what is not printed yet. */
   *rest(): Generator<Uint8Array, void, void> {
     for (const piece of this.#kept.pieces()) yield this.#lines?.take(piece) ?? piece;
     if (this.#lines !== null) yield this.#lines.end();
@@ -242,13 +218,13 @@ class JobStream implements Disposable {
 
   /** Reads to the end even after a failure, because a command must not wait for a full disk. */
   async #read(): Promise<true> {
-    const { print, ended } = this.#options;
+    const { print } = this.#options;
     try {
       for await (const bytes of this.#output) {
         this.#received++;
         if (this.#isLeft) continue;
         if (print === null) this.#keep(bytes);
-        else await print(this.stream, this.#lines?.take(bytes) ?? bytes, ended);
+        else await print(this.stream, this.#lines?.take(bytes) ?? bytes, this.#ended.signal);
       }
     } catch (thrown) {
       if (!this.#isLeft) this.#options.onProblem(thrown);
