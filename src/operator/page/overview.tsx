@@ -216,7 +216,8 @@ function RunBars(): JSX.Element {
     const hours = Array.from({ length: 24 }, () => ({ good: 0, bad: 0 }));
     for (const { row: { runs } } of judgedSchedules.value) {
       for (const { result, ended, until, tick, count } of runs) {
-        const hour = hours[23 - Math.floor((nowMs - parseInstantMs(ended ?? until ?? tick)) / hourMs)];
+        const agoMs = Math.max(0, nowMs - parseInstantMs(ended ?? until ?? tick));
+        const hour = hours[23 - Math.floor(agoMs / hourMs)];
         if (hour === undefined || result === "skipped") continue;
         if (result === "done") hour.good += count;
         else hour.bad += count;

@@ -173,7 +173,8 @@ function list<Row>(table: PageTable<Row>, columns: readonly TableColumn<Row>[], 
 
 /** Says in one line what the view holds. */
 function summaryText(): string {
-  const items = attentionItems.value.filter(({ view }) => view === openView.value).length;
+  const found = attentionItems.value.filter(({ view }) => view === openView.value);
+  const items = new Set(found.map(({ key }) => key)).size;
   const count = tableOfView[openView.value]?.keys.value.length ?? 0;
   if (count === 0) return "";
   return `${countText(count)} in all. ${
