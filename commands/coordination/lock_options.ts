@@ -76,7 +76,7 @@ const flags = {
   }),
   onFailure: flagSetting("--on-failure", textType("command"), {
     group: "command",
-    help: "when the command has failed for good, run this command once; its stdin says what failed; limit 30s",
+    help: "when the command has failed for good, run this command once; limit 30s",
   }),
   leaveRunning: toggleSetting("--leave-running", {
     aliases: "-o, --close",

@@ -30,6 +30,7 @@ import { LeaderFile } from "./leader_file.ts";
 import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
 import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import type { RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
+import { type CallNotice, endNotices } from "../../../src/coordination/job/notice_command.ts";
 import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
 import {
   openCoordinationSession,
@@ -68,6 +69,8 @@ class ElectionRun {
   readonly #facts: StatusReportFacts;
   readonly #place: CoordinationServers;
   readonly #candidate: CandidateSession;
+  /** Run at the end, when this candidate no longer leads. */
+  readonly #notices: CallNotice[] = [];
   #file: LeaderFile | null = null;
   #leadership: Leadership | null = null;
 
@@ -112,7 +115,10 @@ class ElectionRun {
           shortTerms,
         });
         if (term.hasBreach) this.#candidate.abandon(); // a process that could not be killed may still run
-        if (next.do === "end") return ending;
+        if (next.do === "end") {
+          if (values.onFailure !== undefined) await this.#addFailureNotice(term, ending);
+          return ending;
+        }
         shortTerms = next.shortTerms;
         // The new StopRequestListener begins to listen before the old one is disposed, so that no signal is missed.
         const listening = new StopRequestListener(signals);
@@ -128,8 +134,15 @@ class ElectionRun {
     } finally {
       this.#file?.close(this.#leadership?.holderId ?? null);
       await this.#candidate.close(stop.signal);
+      await endNotices(this.#notices, stop.signal);
       stop[Symbol.dispose]();
     }
+  }
+
+  async #addFailureNotice({ outcome, lost }: TermResult, ending: LockEnding): Promise<void> {
+    const { noticeOfCommand } = await import("../../../src/coordination/job/failure_notice.ts");
+    const about = { names: [this.#options.name], values: this.#options.values };
+    this.#notices.push(noticeOfCommand(about, { io: this.#io, clock: this.#deps.clock, outcome, ending, lost }));
   }
 
   async #lead(stop: AbortSignal): Promise<{ readonly term: TermResult; readonly ending: LockEnding }> {

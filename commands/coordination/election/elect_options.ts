@@ -59,6 +59,10 @@ const flags = {
     help: "shell command to run after the command has ended and before the leadership is given up; " +
       "not run if the leadership was lost",
   }),
+  onFailure: flagSetting("--on-failure", textType("command"), {
+    group: "health",
+    help: "when the command has failed and baton elect ends, run this command; limit 30s",
+  }),
   hookTimeout: flagSetting("--hook-timeout", durationType({ minMs: 1 }), {
     group: "health",
     help: "maximum duration of --on-elected and --on-deposed; then they are stopped",

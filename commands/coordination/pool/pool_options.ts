@@ -76,6 +76,10 @@ const flags = {
     help: "stop the command of an item if it runs longer than this",
     unset: "no limit",
   }),
+  onFailure: flagSetting("--on-failure", textType("command"), {
+    group: "command",
+    help: "run this command once for each item whose last try has failed; limit 30s",
+  }),
   reason: flagSetting("--reason", textType("text"), { help: "why you run it; shown by baton who" }),
   passAuth: toggleSetting("--pass-auth", {
     group: "command",

@@ -1,4 +1,5 @@
 /** Runs the items of a pool: connects, locks the component, reads the list, runs the items, and reports the result. */
+import { hostname } from "node:os";
 import { JobTable } from "../../../src/base/process/proc/job_table.ts";
 import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_start.ts";
 import { PreparedChild } from "../../../src/base/process/supervise/supervise_child.ts";
@@ -11,7 +12,7 @@ import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
 import { runPool } from "../../../src/coordination/pool/run_pool_items.ts";
 import type { PoolItemCounts } from "../../../src/coordination/pool/work_list.ts";
-import type { PoolWaitLimits } from "../../../src/coordination/pool/pool_run_options.ts";
+import type { PoolItemEnd, PoolWaitLimits } from "../../../src/coordination/pool/pool_run_options.ts";
 import { anyAbortSignal, onAbort, rejectOnAbort, throwIfAborted } from "../../../src/base/support/abort.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import { countWithNoun } from "../../../src/base/support/text.ts";
@@ -21,6 +22,8 @@ import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type CommandRunDependencies, commandRunDependencies } from "../../../src/coordination/job/leased_command.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
+import { type FailedJob, FailureNotices } from "../../../src/coordination/job/failure_notice.ts";
+import { endNotices } from "../../../src/coordination/job/notice_command.ts";
 import { nestedLockCheck } from "../../../src/coordination/job/outer_locks.ts";
 import { PoolJobLog } from "../../../src/coordination/pool/pool_job_log.ts";
 import { PoolCommandRunner } from "../../../src/coordination/pool/pool_command_runner.ts";
@@ -110,6 +113,9 @@ async function connectAndRun(options: PoolCommandOptions, { report, output }: Po
   const wait: ComponentWait = { limit: limit.signal, isOver: false };
   let zk: ZooKeeper | null = null;
   let jobs: PoolCommandRunner | null = null;
+  const notices = values.onFailure === undefined
+    ? null
+    : new FailureNotices(values.onFailure, { io, clock, parallel: values.jobs });
   onAbort(signals.stop, (reason) => {
     if (!values.drain || quiet) return;
     io.err(
@@ -136,14 +142,21 @@ async function connectAndRun(options: PoolCommandOptions, { report, output }: Po
       beside: new JobTable(),
       prepare: (options) => new PreparedChild(options),
     });
-    return await runItems(zk, jobs, options, { report, output, clock, signals, place, wait });
+    return await runItems(zk, jobs, options, { report, output, clock, signals, place, wait, notices });
   } finally {
     // A process could not be killed, so the session and the guard process are not ended here.
     if (jobs?.hasBreach !== true) {
       guard.end();
       if (zk !== null) await closeCoordinationSession(zk, clock, wait.isOver ? signals.stop : limit.signal);
     }
+    if (notices !== null) await endNotices([notices], signals.forwarded);
   }
+}
+
+/** Returns the facts of an item whose last try has failed on this host. */
+function failedPoolItem(name: string, { item, end, tookMs }: PoolItemEnd): FailedJob {
+  const { what: why, exitCode = null } = end;
+  return { name, result: "failed", item, exitCode, host: hostname(), tookMs, why, tickMs: null, output: "" };
 }
 
 /** The wait for the component's lock, which starts with the call. */
@@ -156,11 +169,12 @@ async function runItems(
   zk: ZooKeeper,
   jobs: PoolCommandRunner,
   options: PoolCommandOptions,
-  { report, output, clock, signals, place, wait }: PoolCallOutputs & {
+  { report, output, clock, signals, place, wait, notices }: PoolCallOutputs & {
     readonly clock: Clock;
     readonly signals: PoolSignals;
     readonly place: CoordinationServers;
     readonly wait: ComponentWait;
+    readonly notices: FailureNotices | null;
   },
 ): Promise<PoolEnding> {
   const { values, component, path, items, loop } = options;
@@ -193,7 +207,10 @@ async function runItems(
       listsAgain: items.kind === "query",
       run: (job) => jobs.run(job),
       prepare: (job) => jobs.prepare(job),
-      onItemEnded: (end) => report.itemEnded(end),
+      onItemEnded: (ended) => {
+        report.itemEnded(ended);
+        if (ended.result === "failed" && !signals.forwarded.aborted) notices?.run(failedPoolItem(component, ended));
+      },
       unprinted: output,
       stop: anyAbortSignal(signals.stop, output?.failed),
       limit: wait.limit,
@@ -206,7 +223,7 @@ async function runItems(
     const ending = decidePoolEnding(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
     await recordRun(zk, options, { counts, isStopped, place, clock, io, tookMs: clock.now() - startMs });
     if (counts.claimed > 0 || ending.message === null) summarize(counts);
-    if (signals.isForwarded && !jobs.hasBreach) throw signals.stop.reason;
+    if (signals.forwarded.aborted && !jobs.hasBreach) throw signals.stop.reason;
     return ending;
   } catch (thrown) {
     summarize();

@@ -48,14 +48,14 @@ export type LockCommandEnvironment = Readonly<Record<LockCommandVariable, string
 
 /** The variables of a command that runs because a job has failed. */
 export const failureCommandVariables = {
-  BATON_FAILURE_NAME: "on-failure: name of the job, which is the name of its lock",
-  BATON_FAILURE_RESULT: "on-failure: failed, stopped (by baton break), or lost (its host died, or lost the lock)",
-  BATON_FAILURE_EXIT_CODE: "on-failure: exit code; or empty",
-  BATON_FAILURE_HOST: "on-failure: host that ran the job; or empty",
-  BATON_FAILURE_MS: "on-failure: how long the job ran, in milliseconds; or empty",
-  BATON_FAILURE_TICK: "on-failure: time of the tick, RFC 3339; empty without a schedule",
-  BATON_FAILURE_WHY: "on-failure: the reason, for people",
-  BATON_FAILURE_OUTPUT: "on-failure of baton cron: last lines of the output, at most 4 KiB",
+  BATON_FAILURE_NAME: "only under on-failure: name of the job",
+  BATON_FAILURE_RESULT: "failed, stopped (by baton break), or lost (its host died, or lost the lock)",
+  BATON_FAILURE_EXIT_CODE: "exit code",
+  BATON_FAILURE_HOST: "host that ran the job",
+  BATON_FAILURE_MS: "duration in milliseconds",
+  BATON_FAILURE_TICK: "time of the tick, RFC 3339",
+  BATON_FAILURE_WHY: "reason, for people",
+  BATON_FAILURE_OUTPUT: "only under baton cron: last lines of the output, at most 4 KiB",
 } as const;
 
 /**

@@ -10,7 +10,7 @@ import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { LockEnding } from "./lock_ending.ts";
 import type { LockLeaseWithTick } from "../tick/acquire_tick.ts";
-import { type NoticeCommand, runNoticeCommand } from "./notice_command.ts";
+import { type CallNotice, type NoticeCommand, runNoticeCommand } from "./notice_command.ts";
 import { toRecordedHoldEnd } from "./recorded_hold.ts";
 
 export interface FailedJob {
@@ -18,6 +18,8 @@ export interface FailedJob {
   readonly result: "failed" | "lost" | "stopped";
   /** Null if it is unknown. */
   readonly exitCode: number | null;
+  /** The item of a pool. */
+  readonly item?: string | undefined;
   /** The host that ran the job; empty if it is unknown. */
   readonly host: string;
   /** How long the job ran, in milliseconds; null if it is unknown. */
@@ -39,15 +41,18 @@ export function failedJobOfTick(name: string, record: HistoryRecord): FailedJob 
 
 /** Returns the variables and the standard input of the command. */
 export function failureNoticeText(job: FailedJob): {
-  readonly variables: Readonly<Record<keyof typeof failureCommandVariables, string>>;
+  readonly variables: Readonly<
+    Record<keyof typeof failureCommandVariables, string> & { readonly BATON_ITEM: string | undefined }
+  >;
   readonly text: string;
 } {
-  const { name, result, host, why, output } = job;
+  const { name, result, item, host, why, output } = job;
   const exitCode = job.exitCode === null ? "" : String(job.exitCode);
   const tookMs = job.tookMs === null ? "" : String(Math.round(job.tookMs));
   const tick = job.tickMs === null ? "" : new Date(job.tickMs).toISOString().replace(".000Z", "Z");
   const lines = [
     ["name", name],
+    ["item", item ?? ""],
     ["result", result],
     ["exit code", exitCode],
     ["host", host],
@@ -65,6 +70,7 @@ export function failureNoticeText(job: FailedJob): {
       BATON_FAILURE_TICK: tick,
       BATON_FAILURE_WHY: why,
       BATON_FAILURE_OUTPUT: output,
+      BATON_ITEM: item,
     },
     text: lines.join("") + (output === "" ? "" : `\n${output}`),
   };
@@ -103,26 +109,40 @@ export async function runFailureNotice(
   { line, env, cwd, clock, tell }: FailureNoticeOptions,
   signal: AbortSignal,
 ): Promise<void> {
+  if (signal.aborted) return;
   const { variables, text } = failureNoticeText(job);
   const failure = await runNoticeCommand({ line, env: { ...env, ...variables }, text, cwd }, { clock, signal });
   if (failure !== null) tell(failure);
   else if (signal.aborted) tell("was stopped before its end");
 }
 
-/** The notices of one call of `baton lock`. */
-export class FailureNotices {
+/** The notices of one call. A notice that cannot run yet waits for its turn. */
+export class FailureNotices implements CallNotice {
   readonly #options: FailureNoticeOptions;
   readonly #kill = new AbortController();
-  readonly #running: Promise<void>[] = [];
+  /** The end of the last notice of each turn. */
+  readonly #turns: Promise<void>[];
+  #count = 0;
   #last: FailedJob | null = null;
 
-  constructor(line: string, { io, clock }: { readonly io: Pick<Io, "env" | "err">; readonly clock: Clock }) {
+  /** `parallel` is how many commands may run at the same time. */
+  constructor(
+    line: string,
+    { io, clock, parallel = 1 }: {
+      readonly io: Pick<Io, "env" | "err">;
+      readonly clock: Clock;
+      readonly parallel?: number;
+    },
+  ) {
+    this.#turns = Array.from({ length: parallel }, () => Promise.resolve());
     this.#options = { line, env: io.env, clock, tell: (what) => io.err(`baton: --on-failure ${what}\n`) };
   }
 
-  /** Starts the command while the call goes on. */
+  /** Runs the command while the call goes on. */
   run(job: FailedJob): void {
-    this.#running.push(runFailureNotice(job, this.#options, this.#kill.signal));
+    const turn = this.#count++ % this.#turns.length;
+    const previous = this.#turns[turn] ?? Promise.resolve();
+    this.#turns[turn] = previous.then(() => runFailureNotice(job, this.#options, this.#kill.signal));
   }
 
   /** Leaves the start of the command to `end`, when the lock is released. */
@@ -130,11 +150,11 @@ export class FailureNotices {
     this.#last = job;
   }
 
-  /** Resolves when all commands have ended, which takes at most 30 s. */
+  /** Resolves when all commands have ended. Each takes at most 30 s. */
   async end(): Promise<void> {
     if (this.#last !== null && !this.#kill.signal.aborted) this.run(this.#last);
     this.#last = null;
-    await Promise.all(this.#running);
+    await Promise.all(this.#turns);
   }
 
   /** Ends the commands that run, and starts no other. */
@@ -153,7 +173,7 @@ export function noticeOfCommand(
   { tick, outcome, ending, lost, ...deps }: {
     readonly io: Pick<Io, "env" | "err">;
     readonly clock: Clock;
-    readonly tick: Pick<LockLeaseWithTick, "run" | "hasFailedFinally"> | undefined;
+    readonly tick?: Pick<LockLeaseWithTick, "run" | "hasFailedFinally"> | undefined;
     readonly outcome: ChildOutcome;
     readonly ending: LockEnding;
     readonly lost: AbortSignal;

@@ -272,6 +272,7 @@ export class PoolCommandRunner {
     return {
       result: "failed",
       what: how,
+      exitCode,
       mayRetry: isOwn || outcome.kind === "time_limit",
       stopsPool: outcome.kind === "breach" || (cannotStart && !isProgramNamedByItem(command)),
       keepsLock: outcome.kind === "breach",

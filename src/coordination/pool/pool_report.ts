@@ -71,7 +71,7 @@ export class PoolReport implements Disposable {
     this.io = Object.create(io, { err: { value: err }, out: { value: out } }) as Io;
   }
 
-  itemEnded({ item, result, counts, left }: PoolItemEnd): void {
+  itemEnded({ item, result, counts, left }: Omit<PoolItemEnd, "end" | "tookMs">): void {
     this.jobLog?.write(item);
     if (result === "failed" && this.#failed.length < namedMax) this.#failed.push(item);
     this.#counts = counts;

@@ -73,6 +73,10 @@ export interface PoolRunContext extends Pick<PoolRunOptions, "path" | "clock" | 
 export interface PoolItemEnd {
   readonly item: string;
   readonly result: "done" | "failed";
+  /** How the last try ended. */
+  readonly end: PoolJobEnd;
+  /** The time of all tries in milliseconds. */
+  readonly tookMs: number;
   readonly counts: PoolItemCounts;
   /** How many items this run still has to process. */
   readonly left: number;
@@ -99,6 +103,7 @@ export interface PoolJobEnd {
   readonly result: "done" | "failed" | "not_started";
   /** How the job ended, as a text: `exited with 3`. */
   readonly what: string;
+  readonly exitCode?: number;
   /** Whether another try may succeed. */
   readonly mayRetry: boolean;
   /** Whether the run must end, because no item can be run. */

@@ -24,7 +24,7 @@ export class PoolSignals implements SignalSource, Disposable {
   readonly #subscribed = new Set<NodeJS.Signals>();
   readonly #stop: TwoStageStopListener;
   readonly #subscriptions = new CleanupScope();
-  #isForwarded = false;
+  readonly #forwarded = new AbortController();
 
   constructor(source: SignalSource, { drains, clock }: { readonly drains: boolean; readonly clock: Clock }) {
     this.#source = source;
@@ -34,9 +34,9 @@ export class PoolSignals implements SignalSource, Disposable {
     this.#subscribe(stopSignals);
   }
 
-  /** Whether a stop signal has reached running commands. */
-  get isForwarded(): boolean {
-    return this.#isForwarded;
+  /** Aborts when a stop signal reaches running commands. */
+  get forwarded(): AbortSignal {
+    return this.#forwarded.signal;
   }
 
   /** Aborts with a StoppedBySignal at the first stop signal. */
@@ -74,7 +74,7 @@ export class PoolSignals implements SignalSource, Disposable {
 
   #onSignal(signal: NodeJS.Signals): void {
     const isHeldBack = drained.includes(signal) && !this.#stop.now.aborted;
-    if (stopSignals.includes(signal) && !(this.#drains && isHeldBack)) this.#isForwarded = true;
+    if (stopSignals.includes(signal) && !(this.#drains && isHeldBack)) this.#forwarded.abort();
     for (const { signals, call, isDrained } of [...this.#listeners]) {
       if (signals.includes(signal) && !(isDrained && isHeldBack)) call(signal);
     }

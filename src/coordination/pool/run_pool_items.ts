@@ -346,7 +346,8 @@ class PoolRun {
       this.#fail(thrown);
     }
     if (end === null || end.keepsLock) this.#mayRunOn = true;
-    this.#hasShortJobs = this.#options.clock.now() - startMs < aheadMsMax;
+    const tookMs = this.#options.clock.now() - startMs;
+    this.#hasShortJobs = tookMs < aheadMsMax;
     this.#ends++;
     this.#running.delete(item);
     if (end?.result === "not_started") this.#workList.markNotStarted(item);
@@ -357,7 +358,7 @@ class PoolRun {
     this.#startClaimed(); // first, because the rest can be done in parallel
     if (end !== null && end.result !== "not_started") {
       const left = this.#workList.unfinishedCount();
-      this.#options.onItemEnded?.({ item, result: end.result, counts: this.#workList.counts(), left });
+      this.#options.onItemEnded?.({ item, result: end.result, end, tookMs, counts: this.#workList.counts(), left });
     }
     if (end !== null && !end.keepsLock) this.#runInBackground(() => this.#results.write(claimed, end));
     this.#isAtTotal = false;

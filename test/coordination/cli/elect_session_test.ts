@@ -188,6 +188,14 @@ describe("a term", () => {
     expect((await running.ended).signal).toBe("SIGTERM");
   });
 
+  test("is told by --on-failure when nobody leads; not after a success", async () => {
+    const tell = `--on-failure 'cat >told; exec "$baton" leader told --json'`;
+    const failed = await session.run(elect(`told -q ${tell} --value a:1 -- sh -c 'exit 4'`));
+    expect(failed).toMatchObject({ code: 4, stderr: expect.stringMatching(/--on-failure exited with 1\n$/) });
+    expect(session.read("told")).toMatch(/^name: told\nresult: failed\nexit code: 4\n/);
+    expect(await session.run(elect(`told -q ${tell} --value a:1 -- true`))).toMatchObject({ code: 0, stderr: "" });
+  });
+
   test("is reported to --status-file", async () => {
     await session.run(elect("report --status-file $dir/report --value a:1 -- sh -c 'exit 4'"));
     expect(JSON.parse(session.read("report"))).toMatchObject({

@@ -168,6 +168,14 @@ describe("exit codes", () => {
     ]);
   });
 
+  test("--on-failure runs once for each item that has failed after its last try", async () => {
+    const line = 'echo "$BATON_FAILURE_NAME $BATON_ITEM $BATON_FAILURE_EXIT_CODE" >>told; cat >told-$BATON_ITEM';
+    const call = `"$baton" pool t --items a,b,c --retries 1 -j 2 --on-failure '${line}' -c`;
+    expect((await session.run(`${call} 'test {} = a || exit 3'`)).code).toBe(123);
+    expect(lines(session.read("told")).sort()).toEqual(["t b 3", "t c 3"]);
+    expect(session.read("told-c")).toMatch(/^name: t\nitem: c\nresult: failed\n/);
+  });
+
   test("64, 65, 74, 78: a wrong command line, a bad item, a query that fails, a template that cannot be", async () => {
     expect((await session.run('"$baton" pool bad -- true')).code).toBe(64);
     const long = await session.run('"$baton" pool bad --items "$(head -c 300 /dev/zero | tr "\\0" x)" -- true');

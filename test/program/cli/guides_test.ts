@@ -315,11 +315,20 @@ test("alerts.md: what is shown is there; a processor that is down is reported", 
       "baton ui": "baton ui --listen 127.0.0.1:0",
       "127.0.0.1:9103": "127.0.0.1:9",
       "|| notify": "|| $HOME/notify",
+      "https://chat.example.org": "http://127.0.0.1:9",
     },
-
-    files: { notify: '#!/bin/sh\necho "$1" >>"$HOME/notified"\n' },
+    files: {
+      "notify": '#!/bin/sh\necho "$1" >>"$HOME/notified"\n',
+      "backup.sh": "#!/bin/sh\nexit 3\n",
+      "bin/mail": '#!/bin/sh\n{ echo "$@"; head -n 1; } >>"$HOME/told"\n',
+      "bin/systemctl": '#!/bin/sh\necho "$@" >>"$HOME/told"\n',
+    },
   }, async (block, shell) => {
     if (block.language !== "crontab") return false;
+    expect(shell.session.read("told")).toBe(
+      "-s nightly failed ops@example.org\nname: nightly\nstart notify@nightly\n",
+    );
+    expect((await shell.session.run('"$baton" retry-processor ls')).stdout).toContain(" waiting ");
     const [line] = crontabLines(block);
     await shell.cron(line?.command ?? "", line?.path ?? "");
     expect(shell.session.read("notified")).toContain(`retries on ${hostname()}`);
