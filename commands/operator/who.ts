@@ -52,7 +52,7 @@ export const whoCommandFor = (products: readonly Product[]): Command =>
       "--long prints the user, host, pid, start, fencing token, session and whole id in columns. --watch shows every " +
       "change until it is stopped: it draws the table again on a terminal, and prints a line with the time for each " +
       "change elsewhere; the state of a holder that has released the lock, and of a waiter that has left, is gone.",
-      "NAME is whatever is in use: a lock, an election with its leader and candidates, a barrier with its running " +
+      "NAME is what is in use: a lock, an election with its leader and candidates, a barrier with its running " +
       "members and waiting participants, or a closed gate with the user who closed it; else (except with --json and " +
       "--watch) the pool, schedule and topic of this name. Items of a pool are locks with the name COMPONENT/ITEM; " +
       "baton pool status COMPONENT shows them together.",

@@ -181,10 +181,10 @@ async function runItems(
   const { io } = report;
   const startMs = clock.now();
   using outage = reportServerOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
-  const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
-  await rejectOnAbort(nestedLockCheck(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
+  await checkNestedLocks(zk, options, { io, signal: wait.limit });
   const summarize = (counts?: PoolItemCounts) =>
     output === null ? report.summarize(counts) : output.after(() => report.summarize(counts));
+  const stop = anyAbortSignal(signals.stop, output?.failed);
   const later = loop && items.kind === "stdin" ? readPoolItemsAsTheyCome({ component, path }) : null;
   try {
     const counts = await runPool(zk, component, {
@@ -212,14 +212,14 @@ async function runItems(
         if (ended.result === "failed" && !signals.forwarded.aborted) notices?.run(failedPoolItem(component, ended));
       },
       unprinted: output,
-      stop: anyAbortSignal(signals.stop, output?.failed),
+      stop,
       limit: wait.limit,
       onProblem: (thrown) => io.err(`baton: ${errorMessage(thrown)}\n`),
       info: describeThisHolder(options),
       acl: place.connect.acl,
       closesSession: true,
     });
-    const isStopped = signals.stop.aborted || output?.failed.aborted === true;
+    const isStopped = stop.aborted;
     const ending = decidePoolEnding(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
     await recordRun(zk, options, { counts, isStopped, place, clock, io, tookMs: clock.now() - startMs });
     if (counts.claimed > 0 || ending.message === null) summarize(counts);
@@ -236,6 +236,16 @@ async function runItems(
     if (exitCode === exitCodes.ITEM_FAILED) throw thrown;
     return { exitCode, reason: "failed", message: thrown.message, counts: null };
   }
+}
+
+/** Rejects if this call holds the lock of the component already. */
+async function checkNestedLocks(
+  zk: ZooKeeper,
+  { component, path }: PoolCommandOptions,
+  { io, signal }: { readonly io: Io; readonly signal: AbortSignal },
+): Promise<void> {
+  const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
+  await rejectOnAbort(nestedLockCheck(io)?.(component, holders) ?? Promise.resolve(), signal);
 }
 
 /** Records the run in the history if the run has processed any items. */
