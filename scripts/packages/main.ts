@@ -6,7 +6,7 @@ import { makeRelease } from "./make_release.ts";
 import { writeChecksums, writeManifest } from "./manifest.ts";
 import { type ReleasePlatform, releasePlatforms } from "./platforms.ts";
 import { readReleaseProject, ReleaseError, type ReleaseProject } from "./project.ts";
-import { checkPublishable, listPublications, publishRelease } from "./publish.ts";
+import { checkPublishable, formatCommand, listPublications, publishRelease } from "./publish.ts";
 import { verifyRelease } from "./verify_release.ts";
 
 const root = join(import.meta.dirname ?? ".", "../..");
@@ -54,7 +54,7 @@ async function run({ dryRun, chosen, outFolder }: Words): Promise<void> {
   const steps = listPublications(project, outFolder);
   if (!dryRun) return await publishRelease(steps, say);
   console.log("\nNothing was published. Without --dry-run:");
-  for (const { command } of steps) console.log(`  ${command.join(" ")}`);
+  for (const { command } of steps) console.log(`  ${formatCommand(command)}`);
 }
 
 try {

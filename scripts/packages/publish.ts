@@ -1,5 +1,6 @@
 /** Publishes a verified release: first the npm packages, then all files as a release of the repository. */
 import { join } from "node:path";
+import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { filePathsBelow } from "./contents.ts";
 import { npmMainPackageName, npmPackageFile, npmPlatformPackageName } from "./npm_packages.ts";
 import { releasePlatforms } from "./platforms.ts";
@@ -48,6 +49,9 @@ export function listPublications(project: ReleaseProject, outFolder: string): Re
   ];
 }
 
+/** Returns the command as a user can type it. */
+export const formatCommand = (command: readonly string[]): string => command.map(shellQuoteIfNeeded).join(" ");
+
 /** Publishes, skipping npm packages that are already published, so that a failed release can be repeated. */
 export async function publishRelease(all: readonly ReleasePublication[], say: (line: string) => void): Promise<void> {
   for (const { command, npmPackage } of all) {
@@ -55,7 +59,7 @@ export async function publishRelease(all: readonly ReleasePublication[], say: (l
       say(`${npmPackage} is already published`);
       continue;
     }
-    say(command.join(" "));
+    say(formatCommand(command));
     await runToolOrThrow(command, { minutesMax: 30 });
   }
 }

@@ -44,7 +44,7 @@ export async function verifyImage(
       throw new Error(`${build.join(" ")} failed:\n${result.stdout}${result.stderr}`);
     }
     try {
-      await useBinaryLock([engine, "run", "--rm", "--interactive", tag], {
+      await useBinaryLock([engine, "run", "--rm", "--interactive", "--read-only", tag], {
         folder: context,
         env: { HOME: process.env["HOME"] },
       });

@@ -6,7 +6,12 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import process from "node:process";
 import { projectIn } from "../../../support/release_project.ts";
-import { checkPublishable, listPublications, publishRelease } from "../../../../scripts/packages/publish.ts";
+import {
+  checkPublishable,
+  formatCommand,
+  listPublications,
+  publishRelease,
+} from "../../../../scripts/packages/publish.ts";
 
 let folder = "";
 const path = process.env["PATH"];
@@ -44,6 +49,23 @@ describe("publish", () => {
       "SHA256SUMS",
     ]);
     expect(called().at(-1)).toStartWith("gh release create v1.2.3 --verify-tag ");
+  });
+
+  test("the printed commands can be typed into a shell", () => {
+    program("npm", "exit 0");
+    writeFileSync(join(folder, "out/SHA256SUMS"), "");
+    const steps = listPublications(projectIn(folder), join(folder, "out"));
+    for (const name of ["npm", "gh"]) {
+      writeFileSync(join(folder, "bin", name), '#!/bin/sh\nprintf "%s|" "$0" "$@"', { mode: 0o755 });
+    }
+    for (const { command: [name = "", ...words] } of steps) {
+      const { stdout } = spawnSync("sh", ["-c", formatCommand([name, ...words])], {
+        encoding: "utf8",
+        env: process.env,
+      });
+      expect(stdout.split("|").slice(1, -1)).toEqual(words);
+    }
+    expect(steps.map(({ command }) => command).flat()).toContain("baton v1.2.3");
   });
 
   test("a failure ends it; the next call leaves out what is published already", async () => {
