@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 // Starts baton's binary, which npm installs with an optional package for this platform.
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { closeSync, openSync, readSync } from "node:fs";
+import { Buffer } from "node:buffer";
 import { createRequire } from "node:module";
 import { constants } from "node:os";
 import process from "node:process";
@@ -48,6 +50,22 @@ function missing() {
     `To install it: npm install --include=optional ${name}@${version}\n`;
 }
 
+/** Returns the version of this machine's musl if the binary would end with a segmentation fault; otherwise null. */
+function tooOldMusl(binary) {
+  const head = Buffer.alloc(4096); // names the loader
+  const file = openSync(binary);
+  readSync(file, head);
+  closeSync(file);
+  const loader = /\/[\w/.-]*\/ld-musl-\w+\.so\.1/.exec(head.toString("latin1"))?.[0];
+  if (loader === undefined) return null;
+  const { stderr } = spawnSync(loader, { encoding: "utf8" });
+  const found = /^Version (\d+)\.(\d+)\.(\d+)/m.exec(stderr ?? "");
+  if (found === null) return null;
+  const [major, minor, patch] = found.slice(1).map(Number);
+  const isOld = major * 1e6 + minor * 1e3 + patch < 1_002_004;
+  return isOld ? found[0].slice("Version ".length) : null;
+}
+
 /** Node before 22.15 cannot replace itself by the binary: it stays, passes signals on, and ends as the binary ends. */
 function runBelow(binary, args) {
   // The terminal sends SIGINT and SIGQUIT to both.
@@ -78,6 +96,11 @@ if (binary === undefined) {
   process.stderr.write(missing());
   process.exitCode = UNAVAILABLE;
 } else {
+  const musl = tooOldMusl(binary);
+  if (musl !== null) {
+    process.stderr.write(`baton: musl ${musl} is too old: baton needs musl 1.2.4 or later (Alpine 3.18)\n`);
+    process.exit(UNAVAILABLE);
+  }
   if (typeof process.execve === "function") process.execve(binary, [binary, ...args], process.env);
   runBelow(binary, args);
 }

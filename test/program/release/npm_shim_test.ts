@@ -51,6 +51,17 @@ const nodes = new Set([
   spawnSync("sh", [join(root, "scripts/install_node")], { encoding: "utf8" }).stdout.trim(),
 ]);
 
+test("a musl that is too old is named, and the binary, which would crash there, is not started", () => {
+  const loader = join(folder, "ld-musl-x86_64.so.1");
+  for (const [version, status] of [["1.2.3", 69], ["1.1.24", 69], ["1.2.4", 0], ["1.3.0", 0], ["2.0.0", 0]] as const) {
+    writeFileSync(loader, `#!/bin/sh\necho "musl libc (x86_64)\nVersion ${version}" >&2; exit 1\n`, { mode: 0o755 });
+    install(`${here}-musl`, `# ${loader}\necho started`);
+    const ended = run(["version"]);
+    expect([version, ended.status, ended.stdout]).toEqual([version, status, status === 0 ? "started\n" : ""]);
+    if (status === 69) expect(ended.stderr).toContain(`musl ${version} is too old: baton needs musl 1.2.4 or later`);
+  }
+});
+
 describe.each([...nodes])("with the package of this platform, under %s", (node) => {
   test("arguments, input, output and the exit code pass through", () => {
     install(here, `read -r line; printf '[%s]' "$line" "$@"; echo warned >&2; exit 7`);
