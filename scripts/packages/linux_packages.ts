@@ -79,6 +79,22 @@ export function packagedUnit(text: string): string {
   return text.replaceAll("/usr/local/bin/baton", "/usr/bin/baton");
 }
 
+/** The level of gzip that Debian's policy demands of pages and changelogs. */
+const debianLevel = 9;
+
+/** Debian demands an address; mail to this one is not delivered. */
+function maintainer({ author, homepage }: ReleaseProject): string {
+  return `${author} <${new URL(homepage).pathname.split("/")[1]}@users.noreply.github.com>`;
+}
+
+function debianChangelog(project: ReleaseProject): Uint8Array {
+  const date = new Date(project.epoch * 1000).toUTCString().replace("GMT", "+0000");
+  return Buffer.from(
+    `baton (${project.version}) unstable; urgency=medium\n\n  * The changes are in CHANGELOG.md.\n\n` +
+      ` -- ${maintainer(project)}  ${date}\n`,
+  );
+}
+
 /** Returns all files with the path where each is installed. */
 async function installedFiles(project: ReleaseProject, binary: Uint8Array, shared: SharedContents): Promise<Content[]> {
   const file = (dst: string, content: Uint8Array): Content => ({ dst, content, mode: 0o644 });
@@ -97,7 +113,7 @@ async function installedFiles(project: ReleaseProject, binary: Uint8Array, share
     file("/usr/lib/sysusers.d/baton.conf", readFileSync(join(project.root, "scripts/packages/linux/sysusers.conf"))),
     ...await Promise.all(
       shared.manPages.map(async ({ path, content }) =>
-        file(`/usr/share/man/${path}.gz`, await gzipReproducibly(content))
+        file(`/usr/share/man/${path}.gz`, await gzipReproducibly(content, debianLevel))
       ),
     ),
     file("/usr/share/bash-completion/completions/baton", completion("baton.bash")),
@@ -106,6 +122,14 @@ async function installedFiles(project: ReleaseProject, binary: Uint8Array, share
     { ...file("/usr/share/zsh/site-functions/_baton", zsh), packager: "rpm" },
     ...shared.texts.filter(({ path }) => path !== "LICENSE").map(({ path, content }) => file(doc(path), content)),
     { ...file("/usr/share/doc/baton/copyright", license), packager: "deb" },
+    {
+      ...file(doc("changelog.Debian.gz"), await gzipReproducibly(debianChangelog(project), debianLevel)),
+      packager: "deb",
+    },
+    {
+      ...file("/usr/share/lintian/overrides/baton", readFileSync(join(project.root, "scripts/packages/linux/lintian"))),
+      packager: "deb",
+    },
     { ...file("/usr/share/licenses/baton/LICENSE", license), packager: "rpm" },
   ];
 }
@@ -145,6 +169,10 @@ export async function linuxPackages(
   }));
 }
 
+const longDescription =
+  "baton makes sure that a command runs on one host at a time, once for each scheduled time, and that it is dead " +
+  "before another host may start it. It also delivers messages to scripts and retries calls that failed.";
+
 function packageDescription(project: ReleaseProject, { cpu }: ReleasePlatform, contents: readonly object[]): object {
   const script = (name: string) => join(project.root, "scripts/packages/linux", `${name}.sh`);
   return {
@@ -156,9 +184,9 @@ function packageDescription(project: ReleaseProject, { cpu }: ReleasePlatform, c
     release: "1",
     section: "admin",
     priority: "optional",
-    maintainer: project.author,
+    maintainer: maintainer(project),
     vendor: project.author,
-    description: project.description,
+    description: `${project.description}\n${longDescription}`,
     homepage: project.homepage,
     license: project.license,
     mtime: new Date(project.epoch * 1000).toISOString().replace(/\.\d+/, ""),

@@ -21,8 +21,8 @@ export async function tarGzArchive(folder: string, files: readonly PackedFile[],
 }
 
 /** The gzip header has no name and no time. */
-export function gzipReproducibly(bytes: Uint8Array): Promise<Uint8Array> {
-  return promisify(gzip)(bytes, { level: 6 });
+export function gzipReproducibly(bytes: Uint8Array, level = 6): Promise<Uint8Array> {
+  return promisify(gzip)(bytes, { level });
 }
 
 export function tarArchive(files: readonly PackedFile[], epoch: number): Uint8Array {
