@@ -227,15 +227,24 @@ async function runItems(
     return ending;
   } catch (thrown) {
     summarize();
-    if (!(thrown instanceof BatonError)) throw thrown;
-    if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
-      return { exitCode: options.conflictExitCode, reason: "skipped", message: thrown.message, counts: null };
-    }
-    // The failure of an item tells the user more than a later error of the session.
-    const exitCode = jobs.exitCode();
-    if (exitCode === exitCodes.ITEM_FAILED) throw thrown;
-    return { exitCode, reason: "failed", message: thrown.message, counts: null };
+    return endingOfError(thrown, { jobs, conflictExitCode: options.conflictExitCode });
   }
+}
+
+/** Returns how a run ends that an error has ended. Throws the error if it is all that the user needs to know. */
+function endingOfError(
+  thrown: unknown,
+  { jobs, conflictExitCode }: { readonly jobs: PoolCommandRunner; readonly conflictExitCode: number },
+): PoolEnding {
+  if (!(thrown instanceof BatonError)) throw thrown;
+  const { code, message } = thrown;
+  if (code === "LOCK_BUSY" || code === "LOCK_TIMEOUT") {
+    return { exitCode: conflictExitCode, reason: "skipped", message, counts: null };
+  }
+  // The failure of an item tells the user more than a later error of the session.
+  const exitCode = jobs.exitCode();
+  if (exitCode === exitCodes.ITEM_FAILED) throw thrown;
+  return { exitCode, reason: "failed", message, counts: null };
 }
 
 /** Rejects if this call holds the lock of the component already. */
