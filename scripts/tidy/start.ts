@@ -15,7 +15,7 @@ const limits: StartLimits = {
   "commands/command_line.ts": { modules: 122, kilobytes: 406 },
   "src/base/process/guard/guard_main.ts": { modules: 10, kilobytes: 46 },
   "commands/coordination/election/elect.ts": { modules: 125, kilobytes: 412 },
-  "commands/coordination/lock/busy_notice_watch.ts": { modules: 43, kilobytes: 120 },
+  "commands/coordination/lock/busy_notice_watch.ts": { modules: 43, kilobytes: 121 },
   "commands/coordination/lock/tick_lock.ts": { modules: 54, kilobytes: 189 },
   "commands/pubsub/client.ts": { modules: 156, kilobytes: 505 },
   "commands/pubsub/client_get.ts": { modules: 92, kilobytes: 269 },

@@ -94,6 +94,8 @@ export class BatonError extends Error {
 /** Describes a failed system call by its reason and, in `form`, its path; without the names of the error and call. */
 function describe(thrown: unknown, form: string): string {
   const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const path = /^Path is a directory: rm returned EISDIR \(is a directory\) (.*)$/s.exec(message)?.[1];
+  if (path !== undefined) return `${form.replace("PATH", path)}it is a folder`;
   return message.replace(
     /^E\w+: (.+?), \w+( '(.*)')?$/s,
     (_, reason, quoted, path) =>

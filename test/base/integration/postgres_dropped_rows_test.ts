@@ -201,7 +201,7 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
     const [refused] = await s1.execute(put(1, "one"));
     expect(refused?.reason).toMatch(
       new RegExp(
-        `"${schema}.topic_message" does not exist \\(42P01, topic_batch_\\w+\\): the schema "${schema}" lacks it`,
+        `"${schema}.topic_message" does not exist \\(42P01, topic_batch_\\w+\\): the schema "${schema}" does not have it`,
       ),
     );
     expect(refused?.reason).not.toContain("respond");
@@ -220,7 +220,7 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
     const { s1, schema } = await newTopics(server);
     await using _s1 = s1;
     const cases = [
-      ["ALTER TABLE S.topic_message RENAME COLUMN sum TO total", "42703", /the schema "\w+" lacks it/],
+      ["ALTER TABLE S.topic_message RENAME COLUMN sum TO total", "42703", /the schema "\w+" does not have it/],
       [
         "CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE SQLSTATE '53100'; END$$;" +
         "CREATE TRIGGER fails BEFORE INSERT ON S.topic_message EXECUTE FUNCTION fail()",

@@ -44,7 +44,7 @@ describe("what is run", () => {
   test("items from standard input start as they come; a bad line ends the call after the running items", async () => {
     const running = session.start(
       `mkfifo come; "$baton" pool come --items - -j 2 -c 'touch ran-{}; ${untilMade("go-{}")}' <come & ` +
-        `exec 9>come; echo a >&9; ${untilMade("ran-a")}; "$baton" who -q come; echo component $?; ` +
+        `exec 9>come; echo a >&9; ${untilMade("ran-a")}; "$baton" who -q --kind lock come; echo component $?; ` +
         `printf 'b\\na\\n' >&9; ${untilMade("ran-b")}; touch go-b; printf 'c\\nd\\t\\n' >&9; ` +
         `sleep 0.2; touch go-a go-c; wait $!`,
     );

@@ -107,7 +107,7 @@ describe.if(Bun.which("bash") !== null)("bash", () => {
     expect(listed).toEqual([
       expect.stringMatching(/^--on-busy-for {2}\(when the lock has been held this long/),
       expect.stringMatching(/^--on-doubt {5}\(while no server responds/),
-      expect.stringMatching(/^--on-failure {3}\(run this command once/),
+      expect.stringMatching(/^--on-failure {3}\(when the command has failed for good/),
     ]);
     for (const line of listed) expect(line.length).toBeLessThan(80);
     expect(await inBash("baton lock --on-d", 63)).toEqual(["--on-doubt"]);

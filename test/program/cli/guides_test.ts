@@ -261,7 +261,7 @@ test("retries.md: stored while the receiver is down, then a dead letter, deliver
     env: { BATON_RETRY_MAX_RETRIES: "1", BATON_RETRY_INTERVAL: "100ms" },
     files: { "event.json": '{"event":1}\n' },
   }, async (block, shell) => {
-    if (!block.text.includes("redrive")) return false;
+    if (!block.text.includes("dlq redrive")) return false;
     const letters = () => shell.session.run('"$baton" retry-processor dlq ls --json');
     const both = /("state":"dead"[^]*){2}/; // the request, and the command
     await eventually(async () => both.test((await letters()).stdout), { withinMs: 30_000, everyMs: 200 });

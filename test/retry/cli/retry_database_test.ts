@@ -77,7 +77,7 @@ describeWithPeer("postgres", "retry-processor with a store in PostgreSQL", () =>
       [
         await stats(url("baton", server.port, "?sslmode=require")),
         78,
-        /TLS: the server has it switched off \(ssl = off\)/,
+        /the server has TLS switched off \(ssl = off\)/,
       ],
       [await run("@retry stats --name plain --require-sync"), 78, /there is no standby.*\(--require-sync\)/],
     ] as const;
