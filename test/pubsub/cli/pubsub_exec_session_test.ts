@@ -154,7 +154,7 @@ test("a second signal kills what the shell has left, too", async () => {
   const running = get();
   await session.made("busy");
   running.child.kill("SIGTERM");
-  await eventually(() => existsSync(session.path("log")), { what: "the program to be asked" });
+  await eventually(() => session.read("log") !== "", { what: "the program to be asked" });
   running.child.kill("SIGINT");
   expect(await running.ended).toMatchObject({ signal: "SIGTERM" });
   expect(session.read("log")).toBe("asked\n");
