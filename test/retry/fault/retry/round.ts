@@ -209,13 +209,14 @@ class Round {
     return first + second.stored;
   }
 
-  /** Submits lines from the first on, and what a full disk refused once more. Returns how many are stored. */
+  /** Submits lines from the first on, and what the store refused once more. Returns how many are stored. */
   async #submitWhenThereIsRoom(count: number): Promise<number> {
     const deadlineMs = performance.now() + 60_000;
     for (let stored = 0;;) {
       const result = await this.#submitJson(stored, count - stored, () => {});
       stored += result.stored;
-      if (result.exitCode !== storeFull || performance.now() > deadlineMs) return stored;
+      const isRefused = result.exitCode === storeFull || result.exitCode === unreachable;
+      if (!isRefused || performance.now() > deadlineMs) return stored;
       await sleep(systemClock(), 500);
     }
   }
