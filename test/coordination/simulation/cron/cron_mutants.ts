@@ -22,7 +22,7 @@ export const cronMutants: readonly Mutant[] = [
       from: "const due = newest !== null && newest > uptoMs && isInTime(newest) ? newest : null;",
       to: "const due = newest !== null && newest >= uptoMs && isInTime(newest) ? newest : null;",
     }],
-    kinds: ["ticks"],
+    kinds: ["ticks", "told twice"],
     seeds: 20,
   },
   {
