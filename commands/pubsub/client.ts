@@ -21,7 +21,7 @@ import { addNextStepToErrors } from "./client_next_step.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { openClientState, openPubsubRequester } from "./open_client.ts";
 import { openPutInput } from "./put_input.ts";
-import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import type { PubsubInfoJson, PubsubPendingJson, PubsubTopicsJson } from "../json_shapes/pubsub_shapes.ts";
 import { printable } from "../../src/base/support/text.ts";
 

@@ -1,6 +1,6 @@
 /** Adds a next step for the user to the errors of a client. */
 import { BatonError } from "../../src/base/errors.ts";
-import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { TopicDamagedError } from "../../src/pubsub/client/requester.ts";
 import type { ClientOperationName } from "./client_options.ts";
 

@@ -19,7 +19,7 @@ import { type ClientPutInput, readUnsentFiles, readUnsentMessages } from "./put_
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
-import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import type { TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { CleanupScope, onAbort } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";

@@ -4,7 +4,7 @@ import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/co
 import { textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
-import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { type ClientState, clientStateFilePath } from "../../src/pubsub/client/client_state.ts";

@@ -45,7 +45,7 @@ import { makeServerDetails, makeServerRow, makeTopicListRows } from "../../src/p
 import { checkPubsubServerFlags, type PubsubServerCall } from "./server_options.ts";
 import { readPubsubServiceSecurity } from "./service_security.ts";
 import { readTopicStoreLocation, type TopicStoreDatabase } from "./topic_store_location.ts";
-import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { restoreServer, type RestoreServerResult } from "../../src/pubsub/ownership/restore_server.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import { sendManageTopicRequest } from "./topic.ts";

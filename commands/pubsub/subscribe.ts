@@ -6,7 +6,7 @@ import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/co
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
-import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";

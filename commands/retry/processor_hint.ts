@@ -1,7 +1,7 @@
 /** Tells users how to start a processor if messages wait and no processor tries them. */
 import { countRunningProcessors } from "../../src/retry/queue/machine_boot.ts";
 import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
-import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 
 /** Returns a command line that starts a processor for the store which a call has named. */
 export function startProcessorHint(

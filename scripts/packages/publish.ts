@@ -1,6 +1,6 @@
 /** Publishes a verified release: first the npm packages, then all files as a release of the repository. */
 import { join } from "node:path";
-import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { filePathsBelow } from "./contents.ts";
 import { npmMainPackageName, npmPackageFile, npmPlatformPackageName } from "./npm_packages.ts";
 import { releasePlatforms } from "./platforms.ts";

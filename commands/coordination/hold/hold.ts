@@ -20,7 +20,7 @@ import {
   type HolderRequest,
   holderStopLine,
 } from "../../../src/coordination/hold/holder_pipe.ts";
-import { failingShellLine, shellExportLines, shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
+import { failingShellLine, shellExportLines, shellQuoteIfNeeded } from "../../../src/base/support/shell_quote.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { isTerminal } from "../../../src/base/terminal/output_writer.ts";
 import { ErasableTerminalLine } from "../../../src/base/terminal/progress_line.ts";

@@ -4,7 +4,7 @@
  * second meaning would run only the end of the command, and on this machine.
  */
 import { BatonError } from "../../../src/base/errors.ts";
-import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../../src/base/support/shell_quote.ts";
 import { resolveCommand } from "../../../src/base/process/spawn/resolve_command.ts";
 import type { ParsedArgs } from "../../../src/base/terminal/parse_args.ts";
 

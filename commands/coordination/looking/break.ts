@@ -1,7 +1,7 @@
 /** `baton break`: asks a holder to release its lock, or takes the lock by force. */
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { parseHeldLocks } from "../../../src/coordination/hold/hold_list.ts";
-import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../../src/base/support/shell_quote.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { choiceType, durationType, textType } from "../../../src/base/config/value_types.ts";

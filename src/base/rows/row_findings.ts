@@ -1,6 +1,7 @@
 /** Decides from rows what is wrong. `baton doctor` and the page show these findings. */
 import { formatDuration } from "../support/duration.ts";
 import { countWithNoun } from "../support/text.ts";
+import { shellQuoteIfNeeded } from "../support/shell_quote.ts";
 import { type Finding, type JudgedRows, makeFinding } from "./finding.ts";
 import type { FollowedCoordinationRow, WaiterRow } from "./object_row.ts";
 import type { FollowedPoolRow } from "./pool_row.ts";
@@ -20,11 +21,6 @@ const releaseMsMax = 60_000;
 const freeBytesMin = 64 << 20;
 /** How many undelivered messages a subscriber may have. A subscriber that runs has fewer most of the time. */
 const pendingMax = 10_000;
-
-/** Returns the name as one word of a shell. */
-function shellWord(name: string): string {
-  return /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
-}
 
 /** Returns the findings of all rows. Pure. `nowMs` is the wall clock. */
 export function judgeRows(rows: JudgedRows, nowMs: number): Finding[] {
@@ -48,13 +44,13 @@ function judgeObject(row: FollowedCoordinationRow, nowMs: number): Finding[] {
     return [makeFinding("object-unreadable", { where, what: problem, action })];
   }
   const findings: Finding[] = [];
-  const who = `baton who --kind ${kind} ${shellWord(name)}`;
+  const who = `baton who --kind ${kind} ${shellQuoteIfNeeded(name)}`;
   for (const { host, pid, since, revoke, warning } of first_holders) {
     const holder = `process ${pid} on ${host}`;
     if (warning !== null) findings.push(makeFinding("holder-not-guarded", { where, what: warning, action: who }));
     if (revoke === null || since === null || nowMs - Date.parse(since) < releaseMsMax) continue;
     const what = `it was ${brokenText(revoke)}, and ${holder} still holds it: its command may ignore the stop signal`;
-    const action = kind === "lock" ? `baton break --force ${shellWord(name)}` : who;
+    const action = kind === "lock" ? `baton break --force ${shellQuoteIfNeeded(name)}` : who;
     findings.push(makeFinding("broken-but-held", { where, what, action }));
   }
   return [...findings, ...judgeFirstWaiter(row, { nowMs, where, action: who })];
@@ -89,7 +85,7 @@ function judgePool({ name, failed }: FollowedPoolRow): Finding[] {
     makeFinding("pool-items-failed", {
       where: `pool ${JSON.stringify(name)}`,
       what,
-      action: `baton pool status ${shellWord(name)}`,
+      action: `baton pool status ${shellQuoteIfNeeded(name)}`,
     }),
   ];
 }
@@ -97,11 +93,11 @@ function judgePool({ name, failed }: FollowedPoolRow): Finding[] {
 function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
   const { name, schedule, next, running, runs } = row;
   const where = `schedule "${schedule}" of lock ${JSON.stringify(name)}`;
-  const history = `baton history ${shellWord(name)}`;
+  const history = `baton history ${shellQuoteIfNeeded(name)}`;
   if (running !== null && !running.lost) return [];
   if (isScheduleOverdue(row, nowMs)) {
     const what = `the tick of ${next} has not begun on any host`;
-    const action = "check that cron or baton cron runs on a host: baton explain " + shellWord(name);
+    const action = "check that cron or baton cron runs on a host: baton explain " + shellQuoteIfNeeded(name);
     return [makeFinding("schedule-overdue", { where, what, action })];
   }
   if (running !== null) {
@@ -136,13 +132,13 @@ function judgeTopicDetails({ topic, subscribers: [slowest], damage }: TopicDetai
   const where = `topic ${JSON.stringify(topic)}`;
   const findings: Finding[] = [];
   if (damage !== null) {
-    const action = `baton pubsub topic repair ${shellWord(topic)}`;
+    const action = `baton pubsub topic repair ${shellQuoteIfNeeded(topic)}`;
     findings.push(makeFinding("topic-damaged", { where, what: damage, action }));
   }
   if (slowest !== undefined && slowest.pending > pendingMax) {
     const { client, pending } = slowest;
     const what = `subscriber ${JSON.stringify(client)} has ${countWithNoun(pending, "undelivered message")}`;
-    const action = `start it, or end its subscription: baton pubsub topic show ${shellWord(topic)}`;
+    const action = `start it, or end its subscription: baton pubsub topic show ${shellQuoteIfNeeded(topic)}`;
     findings.push(makeFinding("subscriber-behind", { where, what, action }));
   }
   return findings;
@@ -152,7 +148,7 @@ function judgeStore(row: StoreRow, nowMs: number): Finding[] {
   const { name, folder, next, states: { dead: { count: dead } }, dead_letters: { pending, error }, disk } = row;
   const where = `message store ${JSON.stringify(name)}`;
   const findings: Finding[] = [];
-  const from = `--store ${shellWord(folder)}`;
+  const from = `--store ${shellQuoteIfNeeded(folder)}`;
   if (isStoreUnattended(row) && Date.parse(next ?? "") <= nowMs) {
     const what = "messages are due, and no processor is running";
     findings.push(makeFinding("store-unattended", { where, what, action: `baton retry-processor run ${from}` }));
@@ -163,7 +159,7 @@ function judgeStore(row: StoreRow, nowMs: number): Finding[] {
   }
   if (pending > 0 && error !== null) {
     const what = `${countWithNoun(pending, "dead letter")} cannot be delivered to their destination: ${error}`;
-    const action = "check the destination of --dead-letter-to";
+    const action = "check the destination of --dead-letter";
     findings.push(makeFinding("dead-letters-not-delivered", { where, what, action }));
   }
   return [...findings, ...judgeDisk(where, disk.free_bytes)];

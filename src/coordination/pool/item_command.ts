@@ -4,7 +4,7 @@
  * closed before the item and opened again after it. Pure.
  */
 import { BatonError } from "../../base/errors.ts";
-import { shellQuote } from "../../base/terminal/shell_quote.ts";
+import { shellQuote } from "../../base/support/shell_quote.ts";
 
 /**
  * Returns the command for one item. If the command neither has a `{}` nor uses BATON_ITEM, the item becomes the last

@@ -5,7 +5,7 @@
 import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
 import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
-import { shellQuoteIfNeeded } from "../../base/terminal/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../base/support/shell_quote.ts";
 import { openOutputFile } from "../../base/support/open_output.ts";
 import { OutputChannel } from "../../base/terminal/io.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { failingShellLine, shellExportLines } from "../../../../src/base/terminal/shell_quote.ts";
+import { failingShellLine, shellExportLines } from "../../../../src/base/support/shell_quote.ts";
 
 function evaluate(lines: string, then: string): { code: number; stdout: string } {
   const { exitCode, stdout } = Bun.spawnSync(["sh", "-c", `eval "$1"; ${then}`, "sh", lines], { env: { OLD: "old" } });
