@@ -3,12 +3,15 @@
  * older one acknowledges nothing from then on, and answers nobody for so long that a lease could outlast its session.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { type KeeperOptions } from "../../../src/coordination/keeper/lifecycle/keeper_server.ts";
+import { systemClock } from "../../../src/base/support/clock.ts";
+import { resultInTimeOrNull } from "../../../src/base/support/deadline.ts";
+import { zxidMarkFileName } from "../../../src/coordination/keeper/storage/keeper_rows.ts";
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -114,4 +117,20 @@ test("sessions and locks survive the end: the next keeper goes on with them", as
   expect(resumed.sessionId).toBe(sessionId);
   expect((await resumed.call("exists", { path: "/held", watch: false })).err).toBe(0);
   expect(newer.said).toEqual([]);
+});
+
+test("a keeper waits for another program that has locked the data for a moment, as the last to close it does", async () => {
+  const first = await start("first");
+  await (await first.connect()).call("create", node("/before"));
+  const mark = readFileSync(data(zxidMarkFileName));
+  await first.keeper.close();
+  writeFileSync(data(zxidMarkFileName), mark); // as if the first one had been killed: the rows are compared with it
+  const other = new DatabaseSync(data("keeper.sqlite"));
+  other.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; DELETE FROM sessions; COMMIT");
+  const starting = start("second");
+  const early = await resultInTimeOrNull(systemClock(), 300, starting);
+  other.close();
+  expect(early).toBeNull();
+  const second = await starting;
+  expect((await (await second.connect()).call("exists", { path: "/before", watch: false })).err).toBe(0);
 });

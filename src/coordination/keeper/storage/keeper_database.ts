@@ -37,7 +37,10 @@ const lowCheckpointBytes = 512 << 10;
 const freeBytesKept = 1 << 20;
 /** The number of commits after which the free space is measured again. */
 const commitsPerMeasurement = 16;
-/** How long to wait for a backup that has locked the database for a moment, in milliseconds. */
+/**
+ * How long to wait for another program that has locked the database for a moment, in milliseconds. A backup does so,
+ * and so does the last program that closes the database.
+ */
 export const keeperDatabaseBusyMs = 5_000;
 const schema = `
   CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
@@ -197,6 +200,7 @@ export function describeOutdatedKeeperData(path: string): string | null {
   const mark = readLastCommitNumber(join(dirname(path), zxidMarkFileName));
   if (mark === 0n || !existsSync(path)) return null;
   using database = new DatabaseSync(path, { readOnly: true });
+  database.exec(`PRAGMA busy_timeout = ${keeperDatabaseBusyMs}`);
   if (isCopy(database)) return null;
   const zxid = hasTables(database) ? zxidIn(database) : 0n;
   return zxid >= mark ? null : `transaction ${mark} was stored, but ${zxid} is the last that can be read: the log ` +
