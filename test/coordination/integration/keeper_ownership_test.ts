@@ -119,7 +119,7 @@ test("sessions and locks survive the end: the next keeper goes on with them", as
   expect(newer.said).toEqual([]);
 });
 
-test("a keeper waits for another program that has locked the data for a moment, as the last to close it does", async () => {
+test("a keeper waits for a program that locks the data for a moment, as the last to close it does", async () => {
   const first = await start("first");
   await (await first.connect()).call("create", node("/before"));
   const mark = readFileSync(data(zxidMarkFileName));
