@@ -40,9 +40,14 @@ export class LockOracle implements TreeObserver {
   #commits = 0;
   /** Grants that an operator may delete. */
   readonly #breakable = new Set<string>();
-  /** When the deletion of such a grant, and when a request to release one, was on the disk. */
-  readonly #deletedAtMs = new Map<string, number>();
-  readonly #askedAtMs = new Map<string, number>();
+  /**
+   * When the deletion of such a grant, and when a request to release one, was on the disk; by the transaction that made
+   * the grant, because a contender that stays in the queue can be granted the lock again at the same path.
+   */
+  readonly #deletedAtMs = new Map<bigint, number>();
+  readonly #askedAtMs = new Map<bigint, number>();
+  /** The holders of deleted grants, by their guid. */
+  readonly #deletedGuids = new Set<string>();
   /** The longest time until a holder that runs knows that its lock was taken back, in milliseconds. */
   readonly #toldMs: number;
 
@@ -132,7 +137,7 @@ export class LockOracle implements TreeObserver {
 
   /** Whether an operator has deleted the grant of a contender, which may still be in the queue. */
   wasDeleted(guid: string): boolean {
-    return [...this.#deletedAtMs.keys()].some((path) => parseHolderNode(nameOf(path))?.guid === guid);
+    return this.#deletedGuids.has(guid);
   }
 
   /**
@@ -140,12 +145,11 @@ export class LockOracle implements TreeObserver {
    * was asked.
    */
   #isTakenBack({ process, lease }: LeaseInUse): boolean {
-    const holderPath = pathOfGrant(lease);
-    const deletedAtMs = this.#deletedAtMs.get(holderPath);
-    const askedAtMs = lease.lost.aborted ? undefined : this.#askedAtMs.get(holderPath);
+    const deletedAtMs = this.#deletedAtMs.get(lease.fencingToken);
+    const askedAtMs = lease.lost.aborted ? undefined : this.#askedAtMs.get(lease.fencingToken);
     const sinceMs = deletedAtMs ?? askedAtMs ?? Infinity;
     if (this.#world.nowMs > Math.max(sinceMs, process.runsSinceMs) + this.#toldMs) {
-      this.#world.fail("not told", `${process.name} holds ${holderPath}, which was taken back at ${sinceMs}`);
+      this.#world.fail("not told", `${process.name} holds ${pathOfGrant(lease)}, which was taken back at ${sinceMs}`);
     }
     return deletedAtMs !== undefined;
   }
@@ -156,14 +160,16 @@ export class LockOracle implements TreeObserver {
   }
 
   nodeChanges(before: ZNode | undefined, after: ZNode | undefined): void {
-    const { path = "" } = before ?? after ?? {};
+    const { path = "", czxid = 0n } = before ?? after ?? {};
     const at = path.indexOf("/h/");
     if (at === -1) return;
     const lock = path.slice(0, at);
     const { nowMs } = this.#world;
-    if (after === undefined && this.#breakable.has(path)) this.#deletedAtMs.set(path, nowMs);
-    else if (after?.data?.length && !this.#askedAtMs.has(path) && parseHolderNodeInfo(after.data).revoke !== null) {
-      this.#askedAtMs.set(path, nowMs);
+    if (after === undefined && this.#breakable.has(path)) {
+      this.#deletedAtMs.set(czxid, nowMs);
+      this.#deletedGuids.add(parseHolderNode(nameOf(path))?.guid ?? "");
+    } else if (after?.data?.length && !this.#askedAtMs.has(czxid) && parseHolderNodeInfo(after.data).revoke !== null) {
+      this.#askedAtMs.set(czxid, nowMs);
     }
     this.#changed.add(lock);
     this.#mark(lock, before, after);
