@@ -50,7 +50,7 @@ export async function runUi(call: UiCall, views: readonly ProductView[]): Promis
   using stop = new StopRequestListener();
   await using sources = await RowSources.open(views, call, rowKinds);
   const requests = await pageRequests(call, sources);
-  const feed = new UiFeed(call, { sources, topicAnswer: requests.answers["/topic"], clock, log, version });
+  const feed = new UiFeed(call, { sources, answers: requests.answers, clock, log, version });
   const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);
   const guard = new RequestGuard({ hosts, readToken, actToken, clock });
   const shared = { zk: () => feed.zk, clock };

@@ -40,6 +40,11 @@ export class TopicReadings {
     return this.#known.get(topic)?.reading ?? null;
   }
 
+  /** Returns the last answers of the topics' servers, by topic. */
+  answers(): ReadonlyMap<string, AnsweredTopicRow> {
+    return new Map([...this.#known].map(([topic, { answer }]) => [topic, answer]));
+  }
+
   /** Returns the sums of all topics; null unless each of them was read not long ago. */
   totals(topicCount: number, nowMs: number): { readonly published: number | null; readonly behind: number | null } {
     const readings = [...this.#known.values()].map(({ reading }) => reading);

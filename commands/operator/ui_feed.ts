@@ -5,6 +5,7 @@
 import { NodeReadCache } from "../../src/coordination/nodes/watched_reads.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { isTransientFailure } from "../../src/coordination/nodes/node_requests.ts";
+import { HoldTimes } from "../../src/operator/ui/usual_time.ts";
 import { errorMessage } from "../../src/base/errors.ts";
 import { CleanupScope, onAbort, whenAborted } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
@@ -12,7 +13,10 @@ import { sleep } from "../../src/base/support/deadline.ts";
 import { ListenerSet, OneTimeEvent } from "../../src/base/support/event.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import type { Log } from "../../src/base/support/log.ts";
+import { asJudgedRows, FindingRecord } from "../../src/operator/ui/finding_record.ts";
 import { UiTableModel } from "../../src/operator/ui/table_model.ts";
+import type { JudgedRows } from "../../src/base/rows/finding.ts";
+import type { RecordedRunRow } from "../../src/base/rows/schedule_row.ts";
 import type { StoreRow } from "../../src/base/rows/store_row.ts";
 import type { TopicListRow } from "../../src/base/rows/topic_row.ts";
 import type { RowChange, RowChanges, RowSnapshot } from "../../src/base/rows/row_kinds.ts";
@@ -21,7 +25,7 @@ import { RowRecorder, sampleEveryMs } from "../../src/operator/ui/row_recorder.t
 import type { AboutRow, UiTableName } from "../../src/operator/ui/ui_rows.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { followSessions } from "../follow_sessions.ts";
-import type { PageAnswer, RowSource } from "../product.ts";
+import type { PageAnswer, RowSource, UiPageRequests } from "../product.ts";
 import { TopicReadings } from "./topic_readings.ts";
 import type { OpenRowSource, RowSources } from "./row_sources.ts";
 import type { UiCall } from "./ui_options.ts";
@@ -37,6 +41,8 @@ const pollEveryMs = 2000;
 const pollUnreadEveryMs = 10_000;
 /** Time between two requests to the servers of topics, in milliseconds. */
 const topicsEveryMs = 10_000;
+/** How many locks' histories are read in each interval. */
+const historiesAtOnce = 16;
 /** One in this many readings reads all topics and servers. The other readings read only those that have changed. */
 const polledWholeEvery = 60;
 /** How long to wait before connecting again to servers that refused the session, in milliseconds. */
@@ -67,8 +73,11 @@ export class UiFeed {
   readonly #sources: RowSources;
   readonly #meter = new RateMeter();
   readonly #readings: TopicReadings;
+  readonly #historyAnswer: PageAnswer | undefined;
   #topics: readonly TopicListRow[] = [];
   readonly recorder = new RowRecorder(Date.now());
+  readonly #findings = new FindingRecord();
+  readonly #holdTimes = new HoldTimes();
   /** The totals of the rows that are polled; null while they are not known. */
   #polled: PolledTotals | null = null;
   readonly #patched = new ListenerSet();
@@ -80,10 +89,10 @@ export class UiFeed {
   /** The keys of the rows that this session has read, by table. */
   #known = new Map<UiTableName, Set<string>>();
 
-  constructor(call: UiCall, { sources, topicAnswer, clock, log, version }: {
+  /** `answers` has the requests for details, of which `/topic` and `/history` are made here, too. */
+  constructor(call: UiCall, { sources, answers, clock, log, version }: {
     readonly sources: RowSources;
-    /** Requests the details of a topic; undefined if no product has topics. */
-    readonly topicAnswer: PageAnswer | undefined;
+    readonly answers: UiPageRequests["answers"];
     readonly clock: Clock;
     readonly log: Log;
     readonly version: string;
@@ -92,7 +101,8 @@ export class UiFeed {
     this.#clock = clock;
     this.#log = log;
     this.#sources = sources;
-    this.#readings = new TopicReadings(topicAnswer);
+    this.#readings = new TopicReadings(answers["/topic"]);
+    this.#historyAnswer = answers["/history"];
     const { root } = call.values;
     this.#about = { servers: "", root, version, isConnected: false, problems: [], isComplete: false, actions: [] };
     this.#setAbout({});
@@ -154,11 +164,13 @@ export class UiFeed {
     }
   }
 
-  /** Samples the totals at intervals. There is no sample while no server responds. */
+  /** Samples the totals and judges all rows at intervals, while a server responds. */
   async #record(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const { isConnected, isComplete } = this.#about;
-      this.recorder.sample(Date.now(), isConnected && isComplete ? this.#polled : null);
+      const isKnown = this.#about.isConnected && this.#about.isComplete;
+      this.recorder.sample(Date.now(), isKnown ? this.#polled : null);
+      if (isKnown) { for (const table of new Set(Object.values(tables))) this.#judgeRowsOf(table); }
+      this.#publish();
       await sleep(this.#clock, sampleEveryMs, signal).catch(() => {});
     }
   }
@@ -192,6 +204,7 @@ export class UiFeed {
     );
     this.#zk = zk;
     this.#known = new Map();
+    this.#findings.startAgain();
     this.#setAbout({ servers, isConnected: true, isComplete: false });
     const followed = this.#sources.all.filter(({ source }) => source.follow !== undefined);
     const polled = this.#sources.all.filter(({ source }) => source.follow === undefined);
@@ -199,6 +212,7 @@ export class UiFeed {
       ...followed.map(({ source }) => this.#followSource(zk, source, end.signal)),
       this.#poll(zk, polled, end.signal),
       this.#readTopics(zk, end.signal),
+      this.#readHistories(zk, end.signal),
     ];
     for (const task of tasks) task.catch((thrown) => end.abort(thrown));
     try {
@@ -240,15 +254,38 @@ export class UiFeed {
     const at = { nowMs: Date.now(), isNew: !this.#about.isComplete };
     if (change.kind === "lock" || change.kind === "election") {
       this.recorder.noteObject(`${kind} ${name}`, change.row, at);
+      if (kind === "lock") this.#holdTimes.note(name, change.row, at.nowMs);
     } else if (change.kind === "schedule") this.recorder.noteSchedule(name, change.row, at);
-    return !this.model.set(table, key, row as never);
+    this.#judge(table, new Map([[key, row === null ? {} : asJudgedRows(table, row as never)]]));
+    const shown = kind === "lock" && row !== null ? { ...row, usual_ms: this.#holdTimes.usualMs(name) } : row;
+    return !this.model.set(table, key, shown as never);
+  }
+
+  /** Judges these objects; with `isWhole`, the findings of all other objects of the table end. */
+  #judge(table: UiTableName, objects: ReadonlyMap<string, JudgedRows>, { isWhole = false } = {}): void {
+    const nowMs = Date.now();
+    const changes = isWhole
+      ? this.#findings.judgeTable(table, objects, nowMs)
+      : [...objects].flatMap(([key, rows]) => this.#findings.judge({ table, key }, rows, nowMs));
+    for (const change of changes) {
+      this.recorder.noteFinding(change, nowMs);
+      this.model.set("findings", change.key, change.row);
+    }
+  }
+
+  #judgeRowsOf(table: UiTableName): void {
+    const rows = this.model.keys(table).map((key) => [key, this.model.row(table, key)] as const);
+    const judged = rows.map(([key, row]) => [key, row === null ? {} : asJudgedRows(table, row)] as const);
+    this.#judge(table, new Map(judged), { isWhole: true });
   }
 
   /** Removes rows of an earlier session that this session has not found again. */
   #removeStale(): void {
     for (const table of new Set(Object.values(tables))) {
       for (const key of this.model.keys(table)) {
-        if (!this.#known.get(table)?.has(key)) this.model.set(table, key, null);
+        if (this.#known.get(table)?.has(key)) continue;
+        this.model.set(table, key, null);
+        this.#judge(table, new Map([[key, {}]]));
       }
     }
   }
@@ -281,9 +318,26 @@ export class UiFeed {
       }
       this.recorder.keepTopics(new Set(this.#topics.map(({ topic }) => topic)));
       this.#showTopics();
+      const details = [...this.#readings.answers()].map(([topic, row]) => [topic, { topicDetails: [row] }] as const);
+      this.#judge("topics", new Map(details), { isWhole: true });
       this.#publish();
       const ms = served.length === 0 ? pollEveryMs : topicsEveryMs;
       await sleep(this.#clock, ms, signal).catch(() => {});
+    }
+  }
+
+  /** Reads the history of locks at intervals, those that are held the longest first, until the session ends. */
+  async #readHistories(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      for (const name of this.#holdTimes.takeUnasked(historiesAtOnce)) {
+        const query = new URLSearchParams({ kind: "lock", name });
+        const runs = await this.#historyAnswer?.(query, { zk: () => zk, clock: this.#clock, signal }).catch(() => []);
+        this.#holdTimes.noteHistory(name, runs as readonly RecordedRunRow[] ?? []);
+        const row = this.model.row("locks", name);
+        if (row !== null) this.model.set("locks", name, { ...row, usual_ms: this.#holdTimes.usualMs(name) });
+      }
+      this.#publish();
+      await sleep(this.#clock, sampleEveryMs, signal).catch(() => {});
     }
   }
 
@@ -298,8 +352,11 @@ export class UiFeed {
     this.#topics = topic;
     this.#showTopics();
     this.model.replace("servers", new Map(server.map((row) => [row.server, row])));
+    const served = Map.groupBy(topic, ({ server }) => server);
+    this.#judge("servers", new Map([...served].map(([id, topics]) => [id, { topic: topics }])), { isWhole: true });
     const rate = (folder: string) => rounded(rates.stores.get(folder) ?? null);
     this.model.replace("stores", new Map(store.map((row) => [row.folder, { ...row, rate: rate(row.folder) }])));
+    this.#judgeRowsOf("stores");
     this.model.replace(
       "processes",
       new Map(process.map(({ address, process, error, gauges }) => {

@@ -4,8 +4,18 @@ import type { FollowedPoolRow, PoolItemRow } from "../../src/base/rows/pool_row.
 import type { FollowedScheduleRow, RecordedRunRow } from "../../src/base/rows/schedule_row.ts";
 import type { DeadLetterGroups, ListedMessageRow, MessageListPage } from "../../src/base/rows/store_row.ts";
 import type { AnsweredTopicRow } from "../../src/operator/ui/topic_reading.ts";
-import type { RecordedHour, Totals } from "../../src/operator/ui/row_recorder.ts";
-import type { AboutRow, RatedStoreRow, UiTablePatch, UiTables } from "../../src/operator/ui/ui_rows.ts";
+import type { ActivityEvent, RecordedHour, Totals } from "../../src/operator/ui/row_recorder.ts";
+import packageFile from "../../package.json" with { type: "json" };
+import { asJudgedRows, FindingRecord } from "../../src/operator/ui/finding_record.ts";
+import type {
+  AboutRow,
+  RatedStoreRow,
+  RecordedFindingRow,
+  TimedLockRow,
+  UiTableName,
+  UiTablePatch,
+  UiTables,
+} from "../../src/operator/ui/ui_rows.ts";
 
 export interface SamplePage {
   readonly tables: UiTablePatch;
@@ -14,6 +24,9 @@ export interface SamplePage {
   readonly answers?: Readonly<Record<string, unknown>>;
 }
 
+/** The time of the sample: with a fixed time, its pictures stay the same. */
+export const sampleNowMs = Date.UTC(2026, 10, 29, 3, 12, 41);
+
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const timeText = (ms: number) => new Date(ms).toISOString();
@@ -21,7 +34,7 @@ const timeText = (ms: number) => new Date(ms).toISOString();
 const about: AboutRow = {
   servers: "zk1:2181,zk2:2181,zk3:2181",
   root: "/baton",
-  version: "0.2.0",
+  version: packageFile.version,
   isConnected: true,
   problems: [],
   isComplete: true,
@@ -87,7 +100,20 @@ function objectRow(
   };
 }
 
-function lockRows(nowMs: number): FollowedCoordinationRow[] {
+/** How long locks without a schedule are usually held. */
+const usualHoldMinutes: Readonly<Record<string, number>> = {
+  "search-index": 21,
+  gpu: 18,
+  "report/monthly": 6,
+  "schema-migration": 3,
+  "deploy/web": 2,
+};
+
+const withUsual = (row: FollowedCoordinationRow, minutes: number | undefined): TimedLockRow => {
+  return { ...row, usual_ms: minutes === undefined ? null : minutes * minuteMs };
+};
+
+function lockRows(nowMs: number): TimedLockRow[] {
   const ago = (minutes: number) => nowMs - minutes * minuteMs;
   const lock = (name: string, who: string, minutes: number, waiters: readonly SamplePerson[] = []) =>
     objectRow("lock", name, { holders: [{ who, since: ago(minutes) }], waiters });
@@ -107,13 +133,15 @@ function lockRows(nowMs: number): FollowedCoordinationRow[] {
     lock("schema-migration", "deploy@web1:71 migrate", 4),
     lock("deploy/web", "deploy@job1:5120 deploy.sh", 1),
     lock("cache-warm", "app@web3:4001 warm", 0.6),
-  ];
+  ].map((row) => (withUsual(row, usualHoldMinutes[row.name])));
 }
 
 interface SampleSchedule {
   readonly name: string;
   readonly schedule: string;
   readonly everyMinutes: number;
+  /** When the first tick of a day is, in minutes after midnight. */
+  readonly firstMinute?: number;
   readonly takesMinutes: number;
   readonly host: string;
   /** The results of the last runs, the newest first; `done` for older ones. */
@@ -146,13 +174,12 @@ function runRow(id: string, host: string, tickMs: number, tookMs: number, result
 }
 
 function scheduleRow(nowMs: number, sample: SampleSchedule): FollowedScheduleRow {
-  const { name, schedule, everyMinutes, takesMinutes, host, last = [], runsSinceMinutes } = sample;
+  const { name, schedule, everyMinutes, firstMinute = 0, takesMinutes, host, last = [], runsSinceMinutes } = sample;
   const everyMs = everyMinutes * minuteMs;
-  const lastTick = nowMs - nowMs % everyMs;
+  const lastTick = nowMs - (nowMs - firstMinute * minuteMs) % everyMs;
   const runs: RecordedRunRow[] = [];
   for (let back = runsSinceMinutes === undefined ? 0 : 1; back < 60; back++) {
     const tickMs = lastTick - back * everyMs;
-    if (tickMs < nowMs - 18 * hourMs) break;
     if (tickMs + 1.6 * takesMinutes * minuteMs > nowMs) continue;
     const noise = 0.8 + (back * 7 % 10) / 25;
     runs.unshift(runRow(name, host, tickMs, takesMinutes * minuteMs * noise, last[back] ?? "done"));
@@ -180,20 +207,30 @@ const schedules: readonly SampleSchedule[] = [
     host: "web2",
     last: ["failed", "failed", "failed"],
   },
-  { name: "cert-renewal", schedule: "0 */8 * * *", everyMinutes: 480, takesMinutes: 1, host: "web1", last: ["missed"] },
+  {
+    name: "cert-renewal",
+    schedule: "0 2 * * *",
+    everyMinutes: 1440,
+    firstMinute: 120,
+    takesMinutes: 1,
+    host: "web1",
+    last: ["missed"],
+  },
   {
     name: "geo-sync",
     schedule: "20 */2 * * *",
     everyMinutes: 120,
+    firstMinute: 20,
     takesMinutes: 30,
     host: "job1",
-    last: ["done", "done", "done", "lost"],
+    last: ["done", "done", "lost"],
   },
   {
     name: "nightly-backup",
     schedule: "0 1 * * *",
-    everyMinutes: 360,
-    takesMinutes: 11,
+    everyMinutes: 1440,
+    firstMinute: 60,
+    takesMinutes: 12,
     host: "db1",
     runsSinceMinutes: 130,
   },
@@ -203,22 +240,67 @@ const schedules: readonly SampleSchedule[] = [
     everyMinutes: 15,
     takesMinutes: 1,
     host: "db3",
-    last: ["done", "skipped"],
+    last: ["done", "done", "done", "skipped"],
   },
   { name: "search-reindex", schedule: "0 */6 * * *", everyMinutes: 360, takesMinutes: 70, host: "job2" },
   {
     name: "db-snapshot",
-    schedule: "0 */4 * * *",
-    everyMinutes: 240,
+    schedule: "5 */3 * * *",
+    everyMinutes: 180,
+    firstMinute: 5,
     takesMinutes: 24,
     host: "db2",
-    runsSinceMinutes: 8,
+    runsSinceMinutes: 7,
   },
-  { name: "log-rotate", schedule: "5 * * * *", everyMinutes: 60, takesMinutes: 2, host: "web1" },
+  { name: "log-rotate", schedule: "5 * * * *", everyMinutes: 60, firstMinute: 5, takesMinutes: 2, host: "web1" },
   { name: "cache-warm", schedule: "*/20 * * * *", everyMinutes: 20, takesMinutes: 1, host: "web3" },
-  { name: "quota-check", schedule: "45 */3 * * *", everyMinutes: 180, takesMinutes: 4, host: "job1" },
-  { name: "mail-digest", schedule: "0 7 * * 1-5", everyMinutes: 1440, takesMinutes: 6, host: "web2" },
+  { name: "quota-check", schedule: "45 */3 * * *", everyMinutes: 180, firstMinute: 45, takesMinutes: 4, host: "job1" },
+  {
+    name: "mail-digest",
+    schedule: "0 7 * * *",
+    everyMinutes: 1440,
+    firstMinute: 420,
+    takesMinutes: 6,
+    host: "web2",
+  },
 ];
+
+/** Since how many minutes the sample has its findings. */
+const findingMinutes: Readonly<Record<string, number>> = {
+  "schedule-failing": 132,
+  "schedule-missed": 72,
+  "store-unattended": 23,
+  "dead-letters": 122,
+  "pool-items-failed": 21,
+  "topics-without-server": 14,
+  "subscriber-behind": 52,
+  "broken-but-held": 13,
+};
+
+/** Judges the rows of a sample as `baton ui` does. */
+function judgedFindings(
+  tables: UiTablePatch,
+  topic: AnsweredTopicRow,
+  nowMs: number,
+): NonNullable<UiTablePatch["findings"]> {
+  const record = new FindingRecord();
+  const rows = (Object.keys(tables) as UiTableName[]).flatMap((table) =>
+    Object.entries(tables[table] ?? {}).flatMap(([key, row]) =>
+      record.judge({ table, key }, asJudgedRows(table, row as never), nowMs)
+    )
+  );
+  const served = Map.groupBy(Object.values(tables.topics ?? {}).flatMap((row) => row ?? []), ({ server }) => server);
+  const changes = [
+    ...rows,
+    ...[...served].flatMap(([key, topics]) => record.judge({ table: "servers", key }, { topic: topics }, nowMs)),
+    ...record.judge({ table: "topics", key: topic.topic }, { topicDetails: [topic] }, nowMs),
+  ];
+  const timed = (row: RecordedFindingRow): RecordedFindingRow => {
+    const since = timeText(nowMs - (findingMinutes[row.id] ?? 0) * minuteMs);
+    return { ...row, since, is_older: row.id === "dead-letters" };
+  };
+  return Object.fromEntries(changes.flatMap(({ key, row }) => row === null ? [] : [[key, timed(row)]]));
+}
 
 function storeRow(nowMs: number, name: string, { waiting = 0, dead = 0, done = 0, processors = 1, rate = 0 }) {
   const amount = (count: number) => ({ count, bytes: count * 2100 });
@@ -281,7 +363,7 @@ function sampledHour(nowMs: number): RecordedHour {
     dead: 208 + Math.floor(index / 10),
     delivered: index > 320 ? 0 : wave(index, 14, 2),
   });
-  const event = (number: number, minutes: number, kind: "good" | "bad" | "busy" | "idle", name: string, what: string) =>
+  const event = (number: number, minutes: number, kind: ActivityEvent["kind"], name: string, what: string) =>
     ({ number, atMs: nowMs - minutes * minuteMs, kind, name, what }) as const;
   return {
     sinceMs: nowMs - 2 * hourMs,
@@ -298,19 +380,44 @@ function sampledHour(nowMs: number): RecordedHour {
       }),
     ),
     activity: [
-      event(1, 52, "bad", "invoice-export", "failed on web2"),
+      event(1, 52, "warn", 'topic "orders"', 'subscriber "billing" has 10,400 undelivered messages'),
       event(2, 43, "idle", "metrics-rollup", "skipped"),
-      event(3, 22, "bad", "invoice-export", "failed on web2"),
-      event(4, 17, "busy", "report-writer", "app@db3 leads"),
-      event(5, 8, "good", "log-rotate", "done on web1"),
-      event(6, 4, "busy", "schema-migration", "deploy@web1 holds it"),
-      event(7, 3, "good", "cache-warm", "done on web3"),
-      event(8, 0.6, "busy", "deploy/web", "deploy@job1 holds it"),
+      event(3, 39, "bad", "invoice-export", "failed on web2"),
+      event(4, 23, "bad", 'message store "default"', "messages are due, and no processor is running"),
+      event(5, 22, "busy", "gpu", "ml@gpu1 holds it"),
+      event(6, 21, "bad", 'pool "thumbnails"', "6 items failed"),
+      event(7, 17, "busy", "report-writer", "app@db3 leads"),
+      event(8, 14, "bad", 'server "ps2"', "it is offline, and no other server has its store"),
+      event(9, 10, "bad", "invoice-export", "failed on web2"),
+      event(10, 6, "good", "log-rotate", "done on web1"),
+      event(11, 4, "busy", "schema-migration", "deploy@web1 holds it"),
+      event(12, 1, "busy", "deploy/web", "deploy@job1 holds it"),
+      event(13, 0.6, "busy", "cache-warm", "app@web3 holds it"),
     ],
   };
 }
 
 const emptyHour: RecordedHour = { sinceMs: 0, nowMs: 1, samples: [], topics: {}, activity: [] };
+
+const ordersTopic = (nowMs: number): AnsweredTopicRow => ({
+  topic: "orders",
+  server: "ps1",
+  epoch: 12,
+  first: "8120004",
+  end: "8961377",
+  bytes: 412 << 20,
+  clients: 5,
+  plain_clients: 0,
+  max_clients: 1000,
+  subscriber_count: 4,
+  subscribers: [41_200, 118, 0, 0].map((pending, index) => ({
+    client: ["billing", "search", "mail-out", "archive"][index] ?? "",
+    position: String(8_961_377 - pending),
+    pending,
+  })),
+  damage: null,
+  at: timeText(nowMs),
+});
 
 function answersOf(nowMs: number): Readonly<Record<string, unknown>> {
   const ago = (minutes: number) => timeText(nowMs - minutes * minuteMs);
@@ -345,27 +452,8 @@ function answersOf(nowMs: number): Readonly<Record<string, unknown>> {
     (_, index) =>
       runRow("", "db1", nowMs - (26 - index * 2.6) * hourMs, (9 + index) * minuteMs, index === 5 ? "failed" : "done"),
   );
-  const topic: AnsweredTopicRow = {
-    topic: "orders",
-    server: "ps1",
-    epoch: 12,
-    first: "8120004",
-    end: "8961377",
-    bytes: 412 << 20,
-    clients: 5,
-    plain_clients: 0,
-    max_clients: 1000,
-    subscriber_count: 4,
-    subscribers: [41_200, 118, 0, 0].map((pending, index) => ({
-      client: ["billing", "search", "mail-out", "archive"][index] ?? "",
-      position: String(8_961_377 - pending),
-      pending,
-    })),
-    damage: null,
-    at: timeText(nowMs),
-  };
   return {
-    "/topic": topic,
+    "/topic": ordersTopic(nowMs),
     "/groups": groups,
     "/dead": { messages: letters, next: null } satisfies MessageListPage,
     "/history": holds,
@@ -403,45 +491,46 @@ export function samplePage(nowMs: number): SamplePage {
     { server: "ps2", endpoint: null, store: null, draining: false, topic_count: 2 },
     { server: "ps3", endpoint: "tcp://db3:7001", store: null, draining: true, topic_count: 3 },
   ];
-  return {
-    tables: {
-      about: { about },
-      locks: byKey(lockRows(nowMs), ({ name }) => name),
-      elections: byKey(
-        [
-          election("report-writer", "app@db3:812 serve", "db3:8080", 2),
-          election("scheduler", "app@job1:2201 serve", "job1:9000", 1),
-        ],
-        ({ name }) => name,
-      ),
-      barriers: {
-        "import-start": objectRow("barrier", "import-start", {
-          limit: 5,
-          waiters: [1, 2, 3].map((host) => ({ who: `etl@job${host}:88 import`, since: nowMs - host * minuteMs })),
-        }),
-      },
-      pools: { thumbnails: poolRow(nowMs) },
-      ticks: byKey(schedules.map((one) => scheduleRow(nowMs, one)), ({ name }) => name),
-      topics: byKey(topics, ({ topic }) => topic),
-      servers: byKey(servers, ({ server }) => server),
-      stores: byKey(
-        [
-          storeRow(nowMs, "default", { waiting: 128, done: 91_400, processors: 0 }),
-          storeRow(nowMs, "webhooks", { waiting: 1112, dead: 137, done: 204_110, rate: 14 }),
-          storeRow(nowMs, "mail", { done: 12_031 }),
-        ],
-        ({ folder }) => folder,
-      ),
-      processes: {
-        "db1:9181": {
-          address: "db1:9181",
-          process: "keeper",
-          error: null,
-          gauges: { connections: 94, sessions: 121, nodes: 41_203 },
-          rates: { requests: 812 },
-        },
+  const tables: UiTablePatch = {
+    about: { about },
+    locks: byKey(lockRows(nowMs), ({ name }) => name),
+    elections: byKey(
+      [
+        election("report-writer", "app@db3:812 serve", "db3:8080", 2),
+        election("scheduler", "app@job1:2201 serve", "job1:9000", 1),
+      ],
+      ({ name }) => name,
+    ),
+    barriers: {
+      "import-start": objectRow("barrier", "import-start", {
+        limit: 5,
+        waiters: [1, 2, 3].map((host) => ({ who: `etl@job${host}:88 import`, since: nowMs - host * minuteMs })),
+      }),
+    },
+    pools: { thumbnails: poolRow(nowMs) },
+    ticks: byKey(schedules.map((one) => scheduleRow(nowMs, one)), ({ name }) => name),
+    topics: byKey(topics, ({ topic }) => topic),
+    servers: byKey(servers, ({ server }) => server),
+    stores: byKey(
+      [
+        storeRow(nowMs, "default", { waiting: 128, done: 91_400, processors: 0 }),
+        storeRow(nowMs, "webhooks", { waiting: 1112, dead: 137, done: 204_110, rate: 14 }),
+        storeRow(nowMs, "mail", { done: 12_031 }),
+      ],
+      ({ folder }) => folder,
+    ),
+    processes: {
+      "db1:9181": {
+        address: "db1:9181",
+        process: "keeper",
+        error: null,
+        gauges: { connections: 94, sessions: 121, nodes: 41_203 },
+        rates: { requests: 812 },
       },
     },
+  };
+  return {
+    tables: { ...tables, findings: judgedFindings(tables, ordersTopic(nowMs), nowMs) },
     hour: sampledHour(nowMs),
     answers: answersOf(nowMs),
   };
@@ -472,7 +561,10 @@ export function fullPage(nowMs: number): SamplePage {
   const locks = many(
     5000,
     (name, index) =>
-      objectRow("lock", name, { holders: [{ who: `app@web${index % 9}:812 run`, since: nowMs - index * 1000 }] }),
+      withUsual(
+        objectRow("lock", name, { holders: [{ who: `app@web${index % 9}:812 run`, since: nowMs - index * 1000 }] }),
+        9,
+      ),
   );
   const ticks = many(500, (name, index) =>
     scheduleRow(nowMs, {
@@ -487,13 +579,11 @@ export function fullPage(nowMs: number): SamplePage {
     1000,
     (topic) => ({ topic, epoch: 1, state: "stored", server: "ps1", there: true, served: true, reading: null }) as const,
   );
-  return {
-    tables: {
-      ...tables,
-      locks: byKey(locks, ({ name }) => name),
-      ticks: byKey(ticks, ({ name }) => name),
-      topics: byKey(topics, ({ topic }) => topic),
-    },
-    hour,
+  const full: UiTablePatch = {
+    ...tables,
+    locks: byKey(locks, ({ name }) => name),
+    ticks: byKey(ticks, ({ name }) => name),
+    topics: byKey(topics, ({ topic }) => topic),
   };
+  return { tables: { ...full, findings: judgedFindings(full, ordersTopic(nowMs), nowMs) }, hour };
 }

@@ -1,74 +1,94 @@
-/** Lists what needs attention: the findings that `baton doctor` reports, too, with the rows that they are about. */
+/** Lists what needs attention: the findings about the rows, which `baton doctor` reports, too. */
 import { computed } from "@preact/signals";
-import type { Finding, JudgedRows } from "../../base/rows/finding.ts";
-import { judgeRows } from "../../base/rows/row_findings.ts";
-import { aboutProgram, type PageTable, pageTables, programNowMinuteMs } from "./page_state.ts";
+import type { FindingSeverity } from "../../base/rows/finding.ts";
+import type { RecordedFindingRow, UiTableName } from "../ui/ui_rows.ts";
+import { aboutProgram, pageTables } from "./page_state.ts";
 import type { ViewName } from "./views.tsx";
 
-export interface AttentionItem extends Omit<Finding, "id"> {
+export interface AttentionItem extends Omit<RecordedFindingRow, "id" | "since"> {
   /** Items with the same `id` are of one kind. */
   readonly id: string;
-  readonly view: ViewName;
-  /** The key of the row that the item is about; null if it is about no row. */
-  readonly key: string | null;
+  /** Null if the page does not know when it began. */
+  readonly since: string | null;
 }
 
 const severityOrder = { problem: 0, warning: 1 } as const;
+/** What comes first among findings of one severity: work that is not done. */
+const tableOrder: readonly UiTableName[] = [
+  ...["about", "stores", "ticks", "servers", "topics", "processes", "locks", "elections", "barriers", "pools"] as const,
+];
+const markKinds = { problem: "bad", warning: "warn" } as const;
 
-/** Everything that needs attention, the worst first. Computed at most once after each change. */
+/** Everything that needs attention, the worst first. */
 export const attentionItems = computed((): readonly AttentionItem[] => {
-  const nowMs = programNowMinuteMs.value;
-  const { locks, elections, barriers, pools, ticks, stores, topics } = pageTables;
-  const items = [
-    ...unreadableParts(),
-    ...judged("ticks", ticks, (row) => ({ schedule: [row] }), nowMs),
-    ...judged("retry", stores, (row) => ({ store: [row] }), nowMs),
-    ...judged("pools", pools, (row) => ({ pool: [row] }), nowMs),
-    ...judged("locks", locks, (row) => ({ lock: [row] }), nowMs),
-    ...judged("elections", elections, (row) => ({ election: [row] }), nowMs),
-    ...judged("barriers", barriers, (row) => ({ [row.kind]: [row] }), nowMs),
-    ...judgedTopics(topics, nowMs),
-  ];
-  return items.sort((a, b) => severityOrder[a.severity] - severityOrder[b.severity]);
+  const { keys, rows } = pageTables.findings;
+  const found = keys.value.flatMap((key): AttentionItem[] => {
+    const row = rows.get(key)?.value;
+    return row === undefined ? [] : [row];
+  });
+  return [...unreadableParts(), ...found].sort((a, b) =>
+    severityOrder[a.severity] - severityOrder[b.severity] ||
+    tableOrder.indexOf(a.table) - tableOrder.indexOf(b.table) ||
+    (a.key < b.key ? -1 : 1)
+  );
 });
+
+const viewOfTable: Partial<Record<UiTableName, ViewName>> = { stores: "retry", processes: "servers" };
+
+export const viewOfItem = ({ table }: AttentionItem): ViewName =>
+  table === "about" || table === "findings" ? "overview" : viewOfTable[table] ?? table as ViewName;
+
+/** The views that show an item. Topics that nobody can reach are a finding about their server. */
+const viewsOfItem = (item: AttentionItem): readonly ViewName[] =>
+  item.id === "topics-without-server" ? ["servers", "topics"] : [viewOfItem(item)];
 
 /** The worst mark of each view that has something to look at. */
-export const attentionByView = computed((): ReadonlyMap<ViewName, "bad" | "warn"> => {
-  const marks = new Map<ViewName, "bad" | "warn">();
-  for (const { view, severity } of attentionItems.value) {
-    if (severity === "problem") marks.set(view, "bad");
-    else if (!marks.has(view)) marks.set(view, "warn");
+export const attentionByView = computed((): ReadonlyMap<ViewName, "bad" | "warn"> => worstMarks(viewsOfItem));
+
+/** The worst mark of each row that has something to look at, by table and key. */
+const attentionByRow = computed(() => worstMarks(rowsOfItem));
+
+function rowsOfItem({ id, table, key }: AttentionItem): string[] {
+  if (id !== "topics-without-server") return [`${table}/${key}`];
+  const { keys, rows } = pageTables.topics;
+  const unreachable = keys.value.filter((topic) => {
+    const row = rows.get(topic)?.value;
+    return row?.server === key && !row.there;
+  });
+  return [`${table}/${key}`, ...unreachable.map((topic) => `topics/${topic}`)];
+}
+
+export function attentionOfRow(table: UiTableName, key: string): "bad" | "warn" | undefined {
+  return attentionByRow.value.get(`${table}/${key}`);
+}
+
+/** Counts the rows of a table that need attention. */
+export const countAttentionRows = (table: UiTableName): number =>
+  [...attentionByRow.value.keys()].filter((row) => row.startsWith(`${table}/`)).length;
+
+function worstMarks<Key>(keysOf: (item: AttentionItem) => readonly Key[]): ReadonlyMap<Key, "bad" | "warn"> {
+  const marks = new Map<Key, "bad" | "warn">();
+  for (const item of attentionItems.value.toReversed()) {
+    for (const key of keysOf(item)) marks.set(key, markKinds[item.severity]);
   }
   return marks;
-});
-
-function judged<Row>(
-  view: ViewName,
-  { keys, rows }: PageTable<Row>,
-  asJudged: (row: Row) => JudgedRows,
-  nowMs: number,
-): AttentionItem[] {
-  return keys.value.flatMap((key) => {
-    const row = rows.get(key)?.value;
-    return row === undefined ? [] : judgeRows(asJudged(row), nowMs).map((finding) => ({ ...finding, view, key }));
-  });
 }
 
-/** Topics are judged together: one server that is offline is one finding. */
-function judgedTopics({ keys, rows }: typeof pageTables.topics, nowMs: number): AttentionItem[] {
-  const topic = keys.value.flatMap((key) => rows.get(key)?.value ?? []);
-  return judgeRows({ topic }, nowMs).map((finding) => ({ ...finding, view: "topics", key: null }));
-}
+/** Counts the items of a severity. */
+export const countOfSeverity = (severity: FindingSeverity): number =>
+  attentionItems.value.filter((item) => item.severity === severity).length;
 
 /** Lists the parts that `baton ui` itself could not read. */
 function unreadableParts(): AttentionItem[] {
   return (aboutProgram()?.problems ?? []).map((what) => ({
     severity: "warning",
     id: "part-unreadable",
-    view: "overview",
-    key: null,
+    table: "about",
+    key: what,
     where: "a part of this page",
     what,
     action: "baton doctor",
+    since: null,
+    is_older: false,
   }));
 }

@@ -1,18 +1,23 @@
-/** Draws what needs attention: one sentence, the object, and the command that mends it. */
+/** Draws what needs attention: one sentence, since when, a small picture, and the command that mends it. */
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import { type AttentionItem, attentionItems } from "./attention.ts";
+import { type AttentionItem, attentionItems, viewOfItem } from "./attention.ts";
+import { Spark } from "./charts.tsx";
 import { CopyButton } from "./copy_button.tsx";
 import { Card } from "./frame.tsx";
 import { Mark } from "./marks.tsx";
+import { pageTables, rowHref, rowName, rowTitles } from "./page_state.ts";
+import { topicPoints } from "./recorded_hour.ts";
+import { AgeText, PoolProgress } from "./row_parts.tsx";
+import { RecentLane } from "./schedules.tsx";
 
 /** How many items of one kind are drawn before the rest becomes one line. */
 const ofKindMax = 3;
-const itemsMax = 50;
+const kindsMax = 50;
 
 export function AttentionList(): JSX.Element {
   const items = attentionItems.value;
-  const kinds = [...Map.groupBy(items, ({ id }) => id).values()].slice(0, itemsMax);
+  const kinds = [...Map.groupBy(items, ({ id }) => id).values()].slice(0, kindsMax);
   return (
     <Card title="Needs attention" size="wide" more={items.length === 0 ? "" : "worst first"}>
       {items.length === 0
@@ -21,7 +26,7 @@ export function AttentionList(): JSX.Element {
           <ul class="attention">
             {kinds.map((kind) => (
               <>
-                {kind.slice(0, ofKindMax).map((item) => <Item key={`${item.id} ${item.where}`} item={item} />)}
+                {kind.slice(0, ofKindMax).map((item) => <Item key={`${item.id} ${item.key}`} item={item} />)}
                 {kind.length > ofKindMax && <More kind={kind} />}
               </>
             ))}
@@ -31,21 +36,57 @@ export function AttentionList(): JSX.Element {
   );
 }
 
-const linkOf = ({ view, key }: AttentionItem) => key === null ? `#${view}` : `#${view}/${encodeURIComponent(key)}`;
-
 function Item({ item }: { readonly item: AttentionItem }): JSX.Element {
-  const { severity, where, what, action } = item;
+  const { severity, what, action, since, is_older } = item;
   const isCommand = action.startsWith("baton ");
   return (
     <li>
       <Mark kind={severity === "problem" ? "bad" : "warn"} label={severity} />
       <div class="what">
-        <a href={linkOf(item)}>{shownText(where.replace(/^./, (letter) => letter.toUpperCase()))}</a>: {shownText(what)}
-        <span class="sub">{isCommand ? <code>{shownText(action)}</code> : shownText(action)}</span>
+        <Subject item={item} />: {shownText(what)}
+        <span class="sub">
+          {since !== null && (
+            <>
+              for {is_older && "at least "}
+              <AgeText since={since} />
+              {" · "}
+            </>
+          )}
+          {isCommand ? <code>{shownText(action)}</code> : shownText(action)}
+        </span>
+      </div>
+      <div class="evidence">
+        <Evidence item={item} />
       </div>
       {isCommand && <CopyButton text={action} />}
     </li>
   );
+}
+
+/** Names the object of an item, and leads to its details. */
+function Subject({ item }: { readonly item: AttentionItem }): JSX.Element {
+  const { table, key, where } = item;
+  const title = rowTitles[table];
+  if (title === undefined) return <b>{shownText(where)}</b>;
+  return (
+    <a href={rowHref(table, key)}>
+      {title} <b>{shownText(rowName(table, key))}</b>
+    </a>
+  );
+}
+
+/** The small picture beside an item: what its object did in the past hours. */
+function Evidence({ item: { table, key } }: { readonly item: AttentionItem }): JSX.Element | null {
+  if (table === "ticks") {
+    const row = pageTables.ticks.rows.get(key)?.value;
+    return row === undefined ? null : <RecentLane row={row} />;
+  }
+  if (table === "pools") {
+    const row = pageTables.pools.rows.get(key)?.value;
+    return row === undefined ? null : <PoolProgress row={row} />;
+  }
+  if (table !== "topics") return null;
+  return <Spark what="Messages behind" points={topicPoints(key, "behind")} kind="warn" least={20} />;
 }
 
 function More({ kind }: { readonly kind: readonly AttentionItem[] }): JSX.Element {
@@ -54,7 +95,7 @@ function More({ kind }: { readonly kind: readonly AttentionItem[] }): JSX.Elemen
     <li>
       <span />
       <div class="what">
-        <a href={`#${first?.view ?? "overview"}`}>
+        <a href={`#${first === undefined ? "overview" : viewOfItem(first)}`}>
           {countText(kind.length - ofKindMax)} more: {shownText(first?.what ?? "")}
         </a>
       </div>

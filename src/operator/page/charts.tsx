@@ -195,6 +195,12 @@ export function LaneLegend({ kinds }: { readonly kinds: readonly BlockKind[] }):
   );
 }
 
+/** A duration is called longer than usual if it is this many times as long, and at least a minute. */
+const longerThanUsual = 4;
+
+export const isLongerThanUsual = (ms: number, usualMs: number | null): boolean =>
+  usualMs !== null && ms > longerThanUsual * usualMs && ms > 60_000;
+
 /** Draws a duration as a bar, and the usual duration as a mark. The scale is logarithmic. */
 export function AgainstUsual({ ms, usualMs }: { readonly ms: number; readonly usualMs: number | null }): JSX.Element {
   const width = 72;
@@ -202,7 +208,7 @@ export function AgainstUsual({ ms, usualMs }: { readonly ms: number; readonly us
   return (
     <svg class="against" width={width} height="14" aria-hidden="true">
       <rect class="track" y="4" width={width} height="6" rx="3" />
-      <rect class="fill busy" y="4" width={x(ms)} height="6" rx="3" />
+      <rect class={`fill ${isLongerThanUsual(ms, usualMs) ? "warn" : "busy"}`} y="4" width={x(ms)} height="6" rx="3" />
       {usualMs !== null && <line class="usual" x1={x(usualMs)} x2={x(usualMs)} y1="1" y2="13" />}
     </svg>
   );

@@ -2,7 +2,11 @@
 import { type Signal, signal, useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import type { PageTable } from "./page_state.ts";
+import type { UiTableName, UiTables } from "../ui/ui_rows.ts";
+import { attentionOfRow } from "./attention.ts";
+import { Mark } from "./marks.tsx";
+import { type PageTable, pageTables } from "./page_state.ts";
+import { RowLink } from "./row_parts.tsx";
 
 export interface TableColumn<Row> {
   readonly id: string;
@@ -15,14 +19,13 @@ export interface TableColumn<Row> {
   readonly isNumber?: boolean;
 }
 
-interface DataTableProps<Row> {
+interface DataTableProps<Name extends UiTableName> {
+  readonly name: Name;
   readonly caption: string;
-  readonly table: PageTable<Row>;
-  /** The first column shows the row's name, which opens the details. */
-  readonly columns: readonly TableColumn<Row>[];
+  /** The first column shows the row's name, which leads to the details. */
+  readonly columns: readonly TableColumn<UiTables[Name]>[];
   /** The sentence for a table without rows. */
   readonly empty: string;
-  readonly onOpen: (key: string) => void;
 }
 
 /** How many rows are drawn at first, and how many the button below the table adds. */
@@ -31,17 +34,33 @@ const drawnStep = 200;
 /** The filter: only rows that contain this text are shown. */
 export const rowFilterText = signal("");
 
-export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataTableProps<Row>): JSX.Element {
-  const sort = useSignal<{ readonly id: string; readonly isDown: boolean }>({
-    id: columns[0]?.id ?? "",
-    isDown: false,
-  });
+interface TableSort {
+  /** The column; empty for the order at first. */
+  readonly id: string;
+  readonly isDown: boolean;
+}
+
+/** At first the rows that need attention come first, then all by their names. */
+const attentionFirst: TableSort = { id: "", isDown: false };
+
+export function DataTable<Name extends UiTableName>(
+  { name, caption, columns, empty }: DataTableProps<Name>,
+): JSX.Element {
+  const table = pageTables[name] as PageTable<UiTables[Name]>;
+  const sort = useSignal(attentionFirst);
   const drawn = useSignal(drawnStep);
   const isBusy = useSignal(false);
   const previous = useSignal<{ keys: readonly string[] }>({ keys: [] });
   const shown = useComputed(() => {
     const { id, isDown } = sort.value;
-    const column = columns.find((one) => one.id === id) ?? columns[0];
+    const column = columns.find((one) => one.id === id);
+    const sortValue = (key: string): SortValue => {
+      const row = table.rows.get(key)?.value;
+      if (row === undefined) return { number: 0, text: "" };
+      if (column === undefined) return { number: attentionOrder(name, key), text: columns[0]?.text(row) ?? "" };
+      const number = column.order?.(row);
+      return number === undefined ? { number: 0, text: column.text(row) } : { number, text: "" };
+    };
     const wanted = rowFilterText.value.trim().toLowerCase();
     const found = table.keys.value.filter((key) => {
       const row = table.rows.get(key)?.value;
@@ -49,7 +68,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
         (wanted === "" || columns.some(({ text }) => text(row).toLowerCase().includes(wanted)));
     });
     const last = previous.peek();
-    const keys = isBusy.value ? keepOrder(last.keys, found) : sortKeys(found, table, column, isDown);
+    const keys = isBusy.value ? keepOrder(last.keys, found) : sortedKeys(found, sortValue, isDown);
     // Returns the same array if the keys are unchanged, so that only changed rows are redrawn.
     if (keys.length !== last.keys.length || keys.some((key, index) => key !== last.keys[index])) last.keys = keys;
     return last.keys;
@@ -58,7 +77,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
   const part = keys.slice(0, drawn.value);
   return (
     <div>
-      <p class="count">
+      <p class={rowFilterText.value === "" ? "count unseen" : "count"}>
         {countText(keys.length)} {rowFilterText.value === "" ? "" : `of ${countText(table.keys.value.length)} `}
         {keys.length === 1 ? "row" : "rows"}
       </p>
@@ -78,9 +97,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
             >
               {part.map((key) => {
                 const row = table.rows.get(key);
-                return row === undefined
-                  ? null
-                  : <Row key={key} id={key} row={row} columns={columns} onOpen={onOpen} />;
+                return row === undefined ? null : <Row key={key} name={name} id={key} row={row} columns={columns} />;
               })}
             </tbody>
           </table>
@@ -94,6 +111,11 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
   );
 }
 
+function attentionOrder(name: UiTableName, key: string): number {
+  const kind = attentionOfRow(name, key);
+  return kind === "bad" ? 0 : kind === "warn" ? 1 : 2;
+}
+
 /** Keeps the order while a row has the focus. New rows go to the end. */
 function keepOrder(before: readonly string[], found: readonly string[]): readonly string[] {
   const left = new Set(found);
@@ -101,18 +123,14 @@ function keepOrder(before: readonly string[], found: readonly string[]): readonl
   return [...kept, ...left];
 }
 
-function sortKeys<Row>(
-  keys: string[],
-  { rows }: PageTable<Row>,
-  column: TableColumn<Row> | undefined,
-  isDown: boolean,
-): readonly string[] {
-  if (column === undefined) return keys;
-  const { order, text } = column;
-  const valued = keys.flatMap((key) => {
-    const row = rows.get(key)?.value;
-    return row === undefined ? [] : [{ key, number: order?.(row) ?? 0, text: order === undefined ? text(row) : "" }];
-  });
+/** What rows are sorted by: a number, then a text. */
+interface SortValue {
+  readonly number: number;
+  readonly text: string;
+}
+
+function sortedKeys(keys: readonly string[], valueOf: (key: string) => SortValue, isDown: boolean): readonly string[] {
+  const valued = keys.map((key) => ({ key, ...valueOf(key) }));
   const compare = (a: string, b: string) => a < b ? -1 : a > b ? 1 : 0;
   valued.sort((a, b) => (isDown ? -1 : 1) * (a.number - b.number || compare(a.text, b.text)) || compare(a.key, b.key));
   return valued.map(({ key }) => key);
@@ -120,7 +138,7 @@ function sortKeys<Row>(
 
 function HeadCell<Row>({ column, sort }: {
   readonly column: TableColumn<Row>;
-  readonly sort: Signal<{ readonly id: string; readonly isDown: boolean }>;
+  readonly sort: Signal<TableSort>;
 }): JSX.Element {
   const { id, isDown } = sort.value;
   const isSorted = id === column.id;
@@ -135,25 +153,29 @@ function HeadCell<Row>({ column, sort }: {
   );
 }
 
-function Row<Row>({ id, row, columns, onOpen }: {
+function Row<Row>({ name, id, row, columns }: {
+  readonly name: UiTableName;
   readonly id: string;
   readonly row: Signal<Row>;
   readonly columns: readonly TableColumn<Row>[];
-  readonly onOpen: (key: string) => void;
 }): JSX.Element {
   const value = row.value;
+  const kind = attentionOfRow(name, id);
   return (
     <tr>
       {columns.map((column, index) => {
         const content = column.cell === undefined ? shownText(column.text(value)) : column.cell(value);
-        const name = column.isNumber ? "number" : "";
-        return index === 0
-          ? (
-            <th key={column.id} scope="row">
-              <button type="button" class="name" data-row={id} onClick={() => onOpen(id)}>{content}</button>
-            </th>
-          )
-          : <td key={column.id} class={name} data-head={column.head}>{content}</td>;
+        if (index > 0) {
+          return <td key={column.id} class={column.isNumber ? "number" : ""} data-head={column.head}>{content}</td>;
+        }
+        return (
+          <th key={column.id} scope="row">
+            <span class="state">
+              {kind !== undefined && <Mark kind={kind} label={kind === "bad" ? "problem" : "warning"} />}
+              <RowLink table={name} id={id}>{content}</RowLink>
+            </span>
+          </th>
+        );
       })}
     </tr>
   );

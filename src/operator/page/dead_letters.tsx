@@ -13,7 +13,7 @@ import type {
 import { ActionButton, type ProposedAction } from "./action_dialog.tsx";
 import { receivedStreamHello } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
-import { AgeText, RelativeTimeText } from "./row_parts.tsx";
+import { AgeText, bytesText, RelativeTimeText, ShortTable } from "./row_parts.tsx";
 
 interface LetterPlace {
   /** The number of the message before each page of letters, up to this page. */
@@ -117,39 +117,31 @@ export function LetterGroups({ store: { folder, name, states: { dead: { count } 
   }, [folder, count]);
   if (count === 0 || groups.value === null || groups.value.groups.length === 0) return null;
   const { groups: rows, counted } = groups.value;
-  const heads = ["Letters", "Last error", "Destination of the newest", "Accepted"];
+  const caption = `${countText(count)} dead letters of ${shownText(name)}, by reason and last error`;
   return (
-    <table class="groups">
-      <caption>
-        {`${countText(count)} dead letters of ${shownText(name)}, by reason and last error`}
-        {counted < count ? `: the ${countText(counted)} oldest` : ""}
-      </caption>
-      <thead>
-        <tr>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={`${row.reason} ${row.last_error}`}>
-            <th scope="row">
-              <button type="button" onClick={() => onShow(row)}>{countText(row.count)}</button>
-            </th>
-            <td>
-              {shownText(row.last_error ?? "no error")}
-              <span class="sub">{shownText(row.reason ?? "")}</span>
-            </td>
-            <td data-head="To">
-              <code>{shownText(row.destination ?? "-")}</code>
-            </td>
-            <td data-head="Accepted">
-              <RelativeTimeText at={row.newest} />
-              <span class="sub">
-                the first <RelativeTimeText at={row.oldest} />
-              </span>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <ShortTable
+      name="groups"
+      caption={counted < count ? `${caption}: the ${countText(counted)} oldest` : caption}
+      rows={rows}
+      columns={[
+        ["Letters", (row) => <button type="button" onClick={() => onShow(row)}>{countText(row.count)}</button>],
+        ["Last error", ({ last_error, reason }) => (
+          <>
+            {shownText(last_error ?? "no error")}
+            <span class="sub">{shownText(reason ?? "")}</span>
+          </>
+        )],
+        ["Destination of the newest", ({ destination }) => <code>{shownText(destination ?? "-")}</code>],
+        ["Accepted", ({ newest, oldest }) => (
+          <>
+            <RelativeTimeText at={newest} />
+            <span class="sub">
+              the first <RelativeTimeText at={oldest} />
+            </span>
+          </>
+        )],
+      ]}
+    />
   );
 }
 
@@ -187,7 +179,8 @@ function LetterTable({ state, page: { messages: letters } }: {
   readonly page: MessageListPage;
 }): JSX.Element {
   const open = letters.filter(({ forwarding }) => forwarding !== "forwarded");
-  const heads = ["Id", "Reason", "Tries", "Age", "Key", "Last error", "Size"];
+  const { mayAct = false, showsBodies = false } = receivedStreamHello.value ?? {};
+  const hasButtons = mayAct || showsBodies;
   return (
     <>
       <p class="buttons">
@@ -202,46 +195,48 @@ function LetterTable({ state, page: { messages: letters } }: {
           action={() => proposedChange(state, "drop", letters)}
         />
       </p>
-      <table class="letters">
-        <caption>Page {countText(state.place.value.after.length)}, the oldest first</caption>
-        <thead>
-          <tr>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr>
-        </thead>
-        <tbody>{letters.map((letter) => <LetterRow key={letter.id} state={state} letter={letter} />)}</tbody>
-      </table>
+      <ShortTable
+        name="letters"
+        caption={`Page ${countText(state.place.value.after.length)}, the oldest first`}
+        rows={letters}
+        columns={[
+          ["Id", ({ id }) => shownText(id)],
+          ["Reason", ({ reason, forwarding }) => {
+            return `${shownText(reason ?? "")}${forwarding === "forwarded" ? ", forwarded" : ""}`;
+          }],
+          ["Tries", ({ tries }) => countText(tries)],
+          ["Age", ({ first_at }) => <AgeText since={first_at} />],
+          ["Key", ({ key }) => shownText(key ?? "")],
+          ["Last error", ({ last_error }) => shownText(last_error ?? "")],
+          ["Size", ({ bytes }) => bytesText(bytes)],
+          ["Actions", (letter) => hasButtons ? <LetterButtons state={state} letter={letter} /> : ""],
+        ]}
+      />
     </>
   );
 }
 
-function LetterRow({ state, letter }: {
+function LetterButtons({ state, letter }: {
   readonly state: LettersState;
   readonly letter: ListedMessageRow;
 }): JSX.Element {
-  const { id, reason, forwarding, tries, first_at, key, last_error, bytes } = letter;
-  const isForwarded = forwarding === "forwarded";
   return (
-    <tr>
-      <th scope="row">
-        {shownText(id)}{" "}
-        {!isForwarded && <ActionButton label="Redrive" action={() => proposedChange(state, "redrive", [letter])} />}
-        {receivedStreamHello.value?.showsBodies === true && (
-          <button
-            type="button"
-            onClick={() => void showBody(state, id)}
-          >
-            Body
-          </button>
-        )}
-      </th>
-      <td data-head="Reason">{shownText(reason ?? "-")}{isForwarded ? ", forwarded" : ""}</td>
-      <td data-head="Tries">{countText(tries)}</td>
-      <td data-head="Age">
-        <AgeText since={first_at} />
-      </td>
-      <td data-head="Key">{shownText(key ?? "-")}</td>
-      <td data-head="Last error">{shownText(last_error ?? "-")}</td>
-      <td data-head="Size">{countText(bytes)}</td>
-    </tr>
+    <>
+      {letter.forwarding !== "forwarded" && (
+        <ActionButton
+          label="Redrive"
+          action={() => proposedChange(state, "redrive", [letter])}
+        />
+      )}
+      {receivedStreamHello.value?.showsBodies === true && (
+        <button
+          type="button"
+          onClick={() => void showBody(state, letter.id)}
+        >
+          Body
+        </button>
+      )}
+    </>
   );
 }
 

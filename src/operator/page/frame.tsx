@@ -6,16 +6,8 @@ import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import { attentionByView } from "./attention.ts";
 import { rowFilterText } from "./data_table.tsx";
 import { Icon, Logo, Mark, type MarkKind } from "./marks.tsx";
-import {
-  aboutProgram,
-  type PageTable,
-  pageTables,
-  programNowMs,
-  receivedStreamHello,
-  rememberedBrowserChoice,
-  streamState,
-} from "./page_state.ts";
-import { type ViewName, viewTitles } from "./views.tsx";
+import { aboutProgram, programNowMs, receivedStreamHello, rememberedBrowserChoice, streamState } from "./page_state.ts";
+import { rowsOfView, type ViewName, viewTitles } from "./views.tsx";
 
 export const openView = signal<ViewName>("overview");
 const theme = rememberedBrowserChoice("baton-theme", ["auto", "light", "dark"]);
@@ -27,17 +19,6 @@ const railGroups: readonly (readonly [title: string, views: readonly ViewName[]]
   ["Messages", ["topics", "retry"]],
   ["System", ["servers"]],
 ];
-
-export const tableOfView: Partial<Record<ViewName, PageTable<unknown>>> = {
-  locks: pageTables.locks,
-  elections: pageTables.elections,
-  barriers: pageTables.barriers,
-  pools: pageTables.pools,
-  ticks: pageTables.ticks,
-  topics: pageTables.topics,
-  retry: pageTables.stores,
-  servers: pageTables.servers,
-};
 
 /** Returns the state of the connections in words. The page is live only while a coordination server responds. */
 export function connectionText(): string {
@@ -88,7 +69,7 @@ export function Rail(): JSX.Element {
 }
 
 function RailEntry({ name }: { readonly name: ViewName }): JSX.Element {
-  const count = isLive() ? tableOfView[name]?.keys.value.length ?? 0 : 0;
+  const count = isLive() ? rowsOfView(name) : 0;
   const kind = isLive() ? attentionByView.value.get(name) : undefined;
   return (
     <li>

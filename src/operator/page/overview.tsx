@@ -1,25 +1,24 @@
 /** The overview: what is wrong, what runs, what has just changed, and the past hour in four tiles. */
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import type { FollowedCoordinationRow } from "../../base/rows/object_row.ts";
+import type { FollowedCoordinationRow, HolderRow } from "../../base/rows/object_row.ts";
 import type { StoreRow } from "../../base/rows/store_row.ts";
 import { ageText, countText, shownText, utcTimeText } from "../ui/shown_text.ts";
-import { usualRunMs } from "../ui/usual_time.ts";
-import { attentionItems } from "./attention.ts";
+import type { UiTableName } from "../ui/ui_rows.ts";
+import { attentionByView, countOfSeverity } from "./attention.ts";
 import { AttentionList } from "./attention_list.tsx";
-import { AgainstUsual, Spark } from "./charts.tsx";
+import { Spark } from "./charts.tsx";
 import { Card, PageHead } from "./frame.tsx";
 import { Mark, type MarkKind, StateMark } from "./marks.tsx";
 import { aboutProgram, pageTables, programNowMinuteMs, programNowMs } from "./page_state.ts";
 import { newestTotal, recordedHour, recordedPoints } from "./recorded_hour.ts";
-import { AgeText, parseInstantMs, participantText, RelativeTimeText } from "./row_parts.tsx";
+import { HeldTime, parseInstantMs, participantText, RelativeTimeText, RowLink } from "./row_parts.tsx";
 import { dayRunTotals, judgedSchedules, ScheduleLanes } from "./schedules.tsx";
 import type { ViewName } from "./views.tsx";
 
 const hourMs = 3_600_000;
 const overviewLanes = 9;
-const jobsShown = 6;
-const longestHoldsMax = 6;
+const jobsShown = 8;
 const activityShown = 14;
 
 export function Overview(): JSX.Element {
@@ -31,10 +30,7 @@ export function Overview(): JSX.Element {
         <Activity />
         <Tiles />
         <NextRuns />
-        <div class="column">
-          <RunningJobs />
-          <LongestHolds />
-        </div>
+        <RunningJobs />
         <ActionList />
       </div>
     </>
@@ -43,10 +39,9 @@ export function Overview(): JSX.Element {
 
 /** Says in the title whether anything is wrong. */
 function Verdict(): JSX.Element {
-  const items = attentionItems.value;
-  const problems = items.filter(({ severity }) => severity === "problem").length;
-  const warnings = items.length - problems;
-  if (items.length === 0) {
+  const problems = countOfSeverity("problem");
+  const warnings = countOfSeverity("warning");
+  if (problems + warnings === 0) {
     return (
       <span class="verdict">
         <Mark kind="good" />
@@ -122,7 +117,15 @@ function Tiles(): JSX.Element {
   const hasBadRuns = failed + lost + missed > 0;
   return (
     <>
-      <Tile view="locks" title="Locks" kind={worstOf("locks")} big={heldText()} unit="held" series="held" least={4}>
+      <Tile
+        view="locks"
+        title="Locks"
+        kind={attentionByView.value.get("locks") ?? "good"}
+        big={heldText()}
+        unit="held"
+        series="held"
+        least={4}
+      >
         <b>{countText(waitingCount())}</b> waiting{" · "}
         <b>{rateText(newestTotal("handovers") ?? 0)}</b> handovers/s
       </Tile>
@@ -140,7 +143,7 @@ function Tiles(): JSX.Element {
       <Tile
         view="topics"
         title="Topics"
-        kind={offline > 0 ? "bad" : topics.keys.value.length > 0 ? "good" : "idle"}
+        kind={attentionByView.value.get("topics") ?? (topics.keys.value.length > 0 ? "good" : "idle")}
         big={newestTotal("published") === null
           ? countText(topics.keys.value.length)
           : rateText(newestTotal("published") ?? 0)}
@@ -164,7 +167,7 @@ function Tiles(): JSX.Element {
       <Tile
         view="retry"
         title="Retry"
-        kind={worstOf("retry")}
+        kind={attentionByView.value.get("retry") ?? "good"}
         big={countText(pending)}
         unit="waiting"
         series="pending"
@@ -244,12 +247,6 @@ function RunBars(): JSX.Element {
   );
 }
 
-function worstOf(view: ViewName): MarkKind {
-  const items = attentionItems.value.filter((item) => item.view === view);
-  if (items.some(({ severity }) => severity === "problem")) return "bad";
-  return items.length > 0 ? "warn" : "good";
-}
-
 function sumOfStores(count: (states: StoreRow["states"]) => number): number {
   const storeRows = pageTables.stores.keys.value.flatMap((key) => pageTables.stores.rows.get(key)?.value ?? []);
   return storeRows.reduce((sum, { states }) => sum + count(states), 0);
@@ -289,48 +286,18 @@ function NextTick(): JSX.Element {
   );
 }
 
-/** The jobs that run now, with their usual time. */
-function RunningJobs(): JSX.Element | null {
-  const running = judgedSchedules.value.filter(({ row }) => row.running !== null && !row.running.lost);
-  if (running.length === 0) return null;
-  return (
-    <Card title="Running jobs" more="│ is the usual time">
-      <table>
-        <caption class="unseen">Jobs that run now</caption>
-        <tbody>
-          {running.slice(0, jobsShown).map(({ key, row: { name, running: run, runs } }) => {
-            const usualMs = usualRunMs(runs);
-            const ms = programNowMs.value - parseInstantMs(run?.began ?? null);
-            return (
-              <tr key={key}>
-                <Named view="ticks" id={key} name={name} sub={`on ${run?.host}`} />
-                <td>
-                  <AgainstUsual ms={ms} usualMs={usualMs} />
-                </td>
-                <td class="number">
-                  <AgeText since={run?.began ?? null} />
-                  <span class="sub">{usualMs === null ? "" : `usually ${ageText(usualMs)}`}</span>
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-      {running.length > jobsShown && <p class="cut-note">{countText(running.length - jobsShown)} more jobs run.</p>}
-    </Card>
-  );
-}
-
 /** The first cell of a row: its name, which opens the details, and a line below it. */
-function Named({ view, id, name, sub }: {
-  readonly view: ViewName;
+function Named({ table, id, name, sub }: {
+  readonly table: UiTableName;
   readonly id: string;
   readonly name: string;
   readonly sub: string;
 }): JSX.Element {
   return (
     <th scope="row">
-      <a class="name cut" href={`#${view}/${encodeURIComponent(id)}`}>{shownText(name)}</a>
+      <span class="cut">
+        <RowLink table={table} id={id}>{shownText(name)}</RowLink>
+      </span>
       <span class="sub cut">{shownText(sub)}</span>
     </th>
   );
@@ -374,7 +341,11 @@ function NextRuns(): JSX.Element | null {
   );
 }
 
-function LongestHolds(): JSX.Element | null {
+const holdText = (holder: HolderRow, waiters: number | null) =>
+  `${participantText(holder)}${waiters === 0 ? "" : `, ${countText(waiters)} waiting`}`;
+
+/** The locks that have been held the longest: the commands that run under them, with their usual time. */
+function RunningJobs(): JSX.Element | null {
   const held = useComputed(() =>
     pageTables.locks.keys.value.flatMap((key) => {
       const row = pageTables.locks.rows.get(key)?.value;
@@ -384,16 +355,15 @@ function LongestHolds(): JSX.Element | null {
   ).value;
   if (held.length === 0) return null;
   return (
-    <Card title="Longest holds" more={<a href="#locks">all {countText(held.length)}</a>}>
+    <Card title="Running jobs" size="narrow jobs" more={<a href="#locks">the longest of {countText(held.length)}</a>}>
       <table>
-        <caption class="unseen">The locks that have been held the longest</caption>
+        <caption class="unseen">The locks that have been held the longest, and their holders</caption>
         <tbody>
-          {held.slice(0, longestHoldsMax).map(({ key, holder, row: { name, waiters } }) => (
+          {held.slice(0, jobsShown).map(({ key, holder, row }) => (
             <tr key={key}>
-              <Named view="locks" id={key} name={name} sub={participantText(holder)} />
+              <Named table="locks" id={key} name={row.name} sub={holdText(holder, row.waiters)} />
               <td class="number">
-                <AgeText since={holder.since} />
-                <span class="sub">{waiters === 0 ? "" : `${countText(waiters)} waiting`}</span>
+                <HeldTime row={row} hasBar />
               </td>
             </tr>
           ))}

@@ -2,16 +2,17 @@
 import { computed, type Signal, signal, useComputed, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
+import type { UiTableName, UiTables } from "../ui/ui_rows.ts";
 import { ActionDialog } from "./action_dialog.tsx";
-import { attentionItems } from "./attention.ts";
+import { attentionItems, countAttentionRows } from "./attention.ts";
 import { ChartPatterns } from "./charts.tsx";
 import { LetterGroups } from "./dead_letters.tsx";
 import { DataTable, type TableColumn } from "./data_table.tsx";
-import { Card, connectionText, Facts, isLive, openView, PageHead, Rail, tableOfView, TopBar } from "./frame.tsx";
+import { Card, connectionText, Facts, isLive, openView, PageHead, Rail, TopBar } from "./frame.tsx";
 import { StateMark } from "./marks.tsx";
 import { Overview } from "./overview.tsx";
 import { KeyHelp, watchPageKeys } from "./page_keys.tsx";
-import { aboutProgram, type PageTable, pageTables, programNowMs, streamState } from "./page_state.ts";
+import { aboutProgram, pageTables, programNowMs, rowHref, streamState } from "./page_state.ts";
 import { type OpenRowKey, RowDialog } from "./row_details.tsx";
 import { SchedulesView } from "./schedules.tsx";
 import { LoadingView, LostView, NothingInUse, showsOldRows, TokenForm } from "./states.tsx";
@@ -42,9 +43,6 @@ function decodedKey(text: string): string {
     return text; // a user has changed the URL
   }
 }
-
-/** Puts the row into the URL, so that the browser can go back and a link can be sent. */
-const open = (view: string) => (key: string) => void (location.hash = `${view}/${encodeURIComponent(key)}`);
 
 function closeRow(): void {
   if (openRow.peek() !== null) location.hash = openView.peek();
@@ -104,7 +102,7 @@ function skipToMain(event: Event): void {
   document.getElementById("main")?.focus();
 }
 
-const isNothingInUse = computed(() => Object.values(tableOfView).every(({ keys }) => keys.value.length === 0));
+const isNothingInUse = computed(() => views.viewNames.every((view) => views.rowsOfView(view) === 0));
 
 function View(): JSX.Element {
   const name = openView.value;
@@ -132,7 +130,7 @@ function DeadLetterCards(): JSX.Element {
         if (store === undefined || store.states.dead.count === 0) return null;
         return (
           <section key={key} class="card">
-            <LetterGroups store={store} onShow={() => open("retry")(key)} />
+            <LetterGroups store={store} onShow={() => void (location.hash = rowHref("stores", key))} />
           </section>
         );
       })}
@@ -142,29 +140,27 @@ function DeadLetterCards(): JSX.Element {
 
 /** The views that are one table. */
 const lists: Readonly<Record<Exclude<views.ViewName, "overview" | "ticks" | "servers">, () => JSX.Element>> = {
-  locks: list(pageTables.locks, views.lockTableColumns, "No lock is held, and none is waited for."),
-  elections: list(pageTables.elections, views.electionTableColumns, "No election has candidates."),
-  barriers: list(pageTables.barriers, views.barrierTableColumns, "No barrier is in use, and no gate is closed."),
-  pools: list(pageTables.pools, views.poolTableColumns, "No pool runs, and no results are stored."),
-  topics: list(pageTables.topics, views.topicTableColumns, "There are no topics."),
-  retry: list(pageTables.stores, views.storeTableColumns, "This machine has no message stores of this user."),
+  locks: list("locks", views.lockTableColumns, "No lock is held, and none is waited for."),
+  elections: list("elections", views.electionTableColumns, "No election has candidates."),
+  barriers: list("barriers", views.barrierTableColumns, "No barrier is in use, and no gate is closed."),
+  pools: list("pools", views.poolTableColumns, "No pool runs, and no results are stored."),
+  topics: list("topics", views.topicTableColumns, "There are no topics."),
+  retry: list("stores", views.storeTableColumns, "This machine has no message stores of this user."),
 };
 
-function list<Row>(table: PageTable<Row>, columns: readonly TableColumn<Row>[], empty: string): () => JSX.Element {
+function list<Name extends UiTableName>(
+  name: Name,
+  columns: readonly TableColumn<UiTables[Name]>[],
+  empty: string,
+): () => JSX.Element {
   return () => {
-    const view = openView.value;
-    const title = views.viewTitles[view];
+    const title = views.viewTitles[openView.value];
+    const shown = isLive() ? empty : "Nothing was read yet.";
     return (
       <>
         <PageHead title={title} text={summaryText()} />
         <section class="card">
-          <DataTable
-            caption={title}
-            table={table}
-            columns={columns}
-            empty={isLive() ? empty : "Nothing was read yet."}
-            onOpen={open(view)}
-          />
+          <DataTable name={name} caption={title} columns={columns} empty={shown} />
         </section>
       </>
     );
@@ -173,13 +169,11 @@ function list<Row>(table: PageTable<Row>, columns: readonly TableColumn<Row>[], 
 
 /** Says in one line what the view holds. */
 function summaryText(): string {
-  const found = attentionItems.value.filter(({ view }) => view === openView.value);
-  const items = new Set(found.map(({ key }) => key)).size;
-  const count = tableOfView[openView.value]?.keys.value.length ?? 0;
+  const items = views.tablesOfView[openView.value].reduce((sum, name) => sum + countAttentionRows(name), 0);
+  const count = views.rowsOfView(openView.value);
   if (count === 0) return "";
-  return `${countText(count)} in all. ${
-    items === 0 ? "None needs" : `${countText(items)} ${items === 1 ? "needs" : "need"}`
-  } attention.`;
+  const need = items === 0 ? "None needs" : `${countText(items)} ${items === 1 ? "needs" : "need"}`;
+  return `${countText(count)} in all. ${need} attention.`;
 }
 
 function Servers(): JSX.Element {
@@ -196,34 +190,38 @@ function Servers(): JSX.Element {
           ["baton", shownText(state?.version ?? "")],
         ]}
       />
-      <Card title="Publish/subscribe">
-        <DataTable
-          caption="Servers of publish/subscribe"
-          table={pageTables.servers}
-          columns={views.serverTableColumns}
-          empty="There are no servers of publish/subscribe."
-          onOpen={open("servers")}
-        />
-      </Card>
-      <Card title="Disks of message stores">
-        <DataTable
-          caption="Disks of message stores"
-          table={pageTables.stores}
-          columns={views.diskTableColumns}
-          empty="This machine has no message stores of this user."
-          onOpen={open("retry")}
-        />
-      </Card>
-      <Card title="Processes">
-        <DataTable
-          caption="Processes that serve metrics"
-          table={pageTables.processes}
-          columns={views.processTableColumns}
-          empty="No process that serves metrics is known; name some with --metrics."
-          onOpen={open("processes")}
-        />
-      </Card>
+      <TableCard
+        title="Publish/subscribe"
+        name="servers"
+        columns={views.serverTableColumns}
+        empty="There are no servers of publish/subscribe."
+      />
+      <TableCard
+        title="Disks of message stores"
+        name="stores"
+        columns={views.diskTableColumns}
+        empty="This machine has no message stores of this user."
+      />
+      <TableCard
+        title="Processes"
+        name="processes"
+        columns={views.processTableColumns}
+        empty="No process that serves metrics is known; name some with --metrics."
+      />
     </>
+  );
+}
+
+function TableCard<Name extends UiTableName>({ title, ...table }: {
+  readonly title: string;
+  readonly name: Name;
+  readonly columns: readonly TableColumn<UiTables[Name]>[];
+  readonly empty: string;
+}): JSX.Element {
+  return (
+    <Card title={title}>
+      <DataTable caption={title} {...table} />
+    </Card>
   );
 }
 

@@ -20,8 +20,32 @@ export const pageTables: { readonly [Name in UiTableName]: PageTable<UiTables[Na
   servers: emptyTable(),
   stores: emptyTable(),
   processes: emptyTable(),
+  findings: emptyTable(),
   about: emptyTable(),
 };
+
+/** What the row of each table is. */
+export const rowTitles: Partial<Record<UiTableName, string>> = {
+  locks: "Lock",
+  elections: "Election",
+  barriers: "Barrier",
+  pools: "Pool",
+  ticks: "Schedule",
+  topics: "Topic",
+  servers: "Server",
+  stores: "Store",
+  processes: "Process",
+};
+
+/** Returns the name of a row, which differs from the key if another table's rows have the same key. */
+export function rowName(table: UiTableName, key: string): string {
+  const row = pageTables[table].rows.get(key)?.peek();
+  return row !== undefined && "name" in row ? row.name : key;
+}
+
+/** Returns the address of a row's details on this page. */
+export const rowHref = (table: UiTableName, key: string): string =>
+  `#${table === "stores" ? "retry" : table}/${encodeURIComponent(key)}`;
 
 /**
  * State of the connection to `baton ui`: `waiting` at first, `lost` without a response, `refused` for a wrong token.

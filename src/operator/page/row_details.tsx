@@ -6,15 +6,26 @@ import { ageText, countText, shownText, utcTimeText } from "../ui/shown_text.ts"
 import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import type { FollowedScheduleRow, RecordedRunRow } from "../../base/rows/schedule_row.ts";
-import type { StoreRow } from "../../base/rows/store_row.ts";
 import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
+import type { RatedStoreRow } from "../ui/ui_rows.ts";
 import { HolderActions } from "./action_dialog.tsx";
 import { DeadLetters } from "./dead_letters.tsx";
 import { Lane, LaneAxis, type LaneBlock } from "./charts.tsx";
 import { StateMark } from "./marks.tsx";
-import { pageTables, programNowMinuteMs } from "./page_state.ts";
+import { pageTables, programNowMinuteMs, rowName, rowTitles } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
-import { AgeText, Fields, parseInstantMs, participantReasonText, participantText } from "./row_parts.tsx";
+import {
+  AgeText,
+  bytesText,
+  DueText,
+  Fields,
+  parseInstantMs,
+  participantReasonText,
+  participantText,
+  RelativeTimeText,
+  runKind,
+  ShortTable,
+} from "./row_parts.tsx";
 import { dayRange, laneBlocks, ScheduleLane } from "./schedules.tsx";
 import { ServerActions, TopicDetailsView } from "./topic_view.tsx";
 import { tickScheduleState } from "./views.tsx";
@@ -34,7 +45,7 @@ export function RowDialog({ open, onClose }: {
     else if (dialog.current?.open === false) dialog.current.showModal();
   });
   const shown = open.value;
-  const title = shown === null ? "" : `${titles[shown.table] ?? "Row"} ${shownText(nameOf(shown))}`;
+  const title = shown === null ? "" : `${rowTitles[shown.table] ?? ""} ${shownText(rowName(shown.table, shown.key))}`;
   return (
     <dialog ref={dialog} class="sheet" aria-label={title} onClose={onClose}>
       {shown !== null && (
@@ -50,23 +61,6 @@ export function RowDialog({ open, onClose }: {
   );
 }
 
-const titles: Partial<Record<keyof typeof pageTables, string>> = {
-  locks: "Lock",
-  elections: "Election",
-  barriers: "Barrier",
-  pools: "Pool",
-  ticks: "Schedule",
-  topics: "Topic",
-  servers: "Server",
-  stores: "Store",
-  processes: "Process",
-};
-
-function nameOf({ table, key }: OpenRowKey): string {
-  const row = pageTables[table].rows.get(key)?.peek();
-  return row !== undefined && "name" in row ? row.name : key;
-}
-
 function Details({ shown: { table, key } }: { readonly shown: OpenRowKey }): JSX.Element {
   void pageTables[table].keys.value; // draws again when the row is removed
   const row = pageTables[table].rows.get(key)?.value;
@@ -77,11 +71,38 @@ function Details({ shown: { table, key } }: { readonly shown: OpenRowKey }): JSX
   if (table === "pools") return <PoolDetails row={row as FollowedPoolRow} />;
   if (table === "ticks") return <TickDetails row={row as FollowedScheduleRow} />;
   if (table === "topics") return <TopicDetailsView key={key} row={row as TopicListRow} />;
+  if (table === "stores") return <StoreDetails key={key} row={row as RatedStoreRow} />;
   return (
     <>
       <Fields fields={Object.entries(row).map(([name, value]) => [fieldName(name), fieldText(value)])} />
       {table === "servers" && <ServerActions row={row as TopicServerRow} />}
-      {table === "stores" && <DeadLetters key={key} store={row as StoreRow} />}
+    </>
+  );
+}
+
+function StoreDetails({ row }: { readonly row: RatedStoreRow }): JSX.Element {
+  const { folder, states, oldest, next, paused, processors, rate, dead_letters: { pending, error }, disk } = row;
+  const count = ({ count, bytes }: (typeof states)["waiting"]) =>
+    `${countText(count)}${bytes === 0 ? "" : ` (${bytesText(bytes)})`}`;
+  const forwarding = `${countText(pending)} to be forwarded${error === null ? "" : `: ${shownText(error)}`}`;
+  return (
+    <>
+      <Fields
+        fields={[
+          ["Processors", paused ? `${countText(processors)}, paused` : countText(processors)],
+          ["Delivered", rate === null ? "-" : `${rate}/s`],
+          ["Waiting", count(states.waiting)],
+          ["Oldest accepted", oldest === null ? "-" : <RelativeTimeText key="oldest" at={oldest} />],
+          ["Next try", next === null ? "-" : <DueText key="next" at={next} />],
+          ["In flight", count(states.in_flight)],
+          ["Dead", `${count(states.dead)}${pending === 0 ? "" : `, ${forwarding}`}`],
+          ["Done", count(states.done)],
+          ["Dropped, cancelled", `${countText(states.dropped.count)}, ${countText(states.cancelled.count)}`],
+          ["Disk", `${bytesText(disk.used_bytes)} used, ${bytesText(disk.free_bytes)} free`],
+          ["Folder", shownText(folder)],
+        ]}
+      />
+      <DeadLetters store={row} />
     </>
   );
 }
@@ -96,18 +117,12 @@ function fieldText(value: unknown): ComponentChildren {
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "object") {
     const texts = Object.entries(value).map(([key, one]) =>
-      `${shownText(key.replaceAll("_", " "))} ${numberText(one)}`
+      `${shownText(key.replaceAll("_", " "))} ${typeof one === "number" ? countText(one) : shownText(String(one))}`
     );
     return texts.join(", ") || "-";
   }
   if (/^\d{4}-\d\d-\d\dT/.test(String(value))) return utcTimeText(parseInstantMs(String(value)));
   return shownText(String(value));
-}
-
-/** Returns a value as text; for an object with a count, the count. */
-function numberText(value: unknown): string {
-  if (typeof value === "object" && value !== null && "count" in value) return numberText(value.count);
-  return typeof value === "number" ? countText(value) : value === null ? "-" : shownText(String(value));
 }
 
 function UseDetails({ row }: { readonly row: FollowedCoordinationRow }): JSX.Element {
@@ -125,51 +140,53 @@ function UseDetails({ row }: { readonly row: FollowedCoordinationRow }): JSX.Ele
         </p>
       )}
       {limit !== null && <p>{kind === "barrier" ? "Members that it needs" : "Permits"}: {countText(limit)}</p>}
-      <PeopleTable caption={words.holders} people={first_holders} count={holders} row={row} isQueue={false} />
-      <PeopleTable caption={words.waiters} people={first_waiters} count={waiters} row={row} isQueue />
+      <PeopleTable caption={words.holders} people={first_holders} count={holders} row={row} />
+      <PeopleTable caption={words.waiters} people={first_waiters} count={waiters} row={row} />
       {(kind === "lock" || kind === "election") && <PastHolds key={row.name} row={row} />}
     </>
   );
 }
 
-function PeopleTable({ caption, people, count, row, isQueue }: {
+function PeopleTable({ caption, people, count, row }: {
   readonly caption: string;
   readonly people: readonly (HolderRow | WaiterRow)[];
   readonly count: number | null;
   readonly row: FollowedCoordinationRow;
-  readonly isQueue: boolean;
 }): JSX.Element {
   if (people.length === 0) return <p>{caption}: {count === null ? "hidden by an access list" : "none"}</p>;
-  const heads = [isQueue ? "Place" : "Rank", "Process", "For", "How", isQueue ? "Id" : "Token", "Why"];
   return (
     <>
-      <table>
-        <caption>{caption} ({countText(count)})</caption>
-        <thead>
-          <tr>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr>
-        </thead>
-        <tbody>
-          {people.map((person, index) => (
-            <tr key={person.id ?? index}>
-              <td data-head={heads[0]}>{("place" in person ? person.place : person.rank) ?? "-"}</td>
-              <th scope="row">
-                {shownText(participantText(person))} {"rank" in person && <HolderActions row={row} person={person} />}
-              </th>
-              <td data-head="For">
-                <AgeText since={person.since} />
-              </td>
-              <td data-head="How">{person.mode ?? "-"}</td>
-              <td data-head={heads[4]}>
-                {shownText(("place" in person ? person.id?.slice(0, 8) : person.fencing_token) ?? "-")}
-              </td>
-              <td data-head="Why">{shownText(participantReasonText(person)) || "-"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <ShortTable
+        caption={`${caption} (${countText(count)})`}
+        rows={people}
+        columns={[
+          ["Process", (person) => (
+            <>
+              {shownText(placeText(person) + participantText(person))}
+              {"rank" in person && (
+                <div class="buttons">
+                  <HolderActions row={row} person={person} />
+                </div>
+              )}
+            </>
+          )],
+          ["For", ({ since }) => <AgeText since={since} />],
+          ["How", ({ mode }) => mode ?? ""],
+          ["Priority", (person) => "priority" in person ? countText(person.priority) : ""],
+          ["Token", (person) => shownText("fencing_token" in person ? person.fencing_token ?? "" : "")],
+          ["Id", ({ id }) => shownText(id?.slice(0, 8) ?? "")],
+          ["Why", (person) => shownText(participantReasonText(person))],
+        ]}
+      />
       {(count ?? 0) > people.length && <p>The first {people.length} are shown.</p>}
     </>
   );
+}
+
+/** The place in a queue, or the rank at a barrier. */
+function placeText(person: HolderRow | WaiterRow): string {
+  const place = "place" in person ? person.place : person.rank;
+  return place === null ? "" : `${place}. `;
 }
 
 function PoolDetails({ row: { done, failed, holders, items } }: { readonly row: FollowedPoolRow }): JSX.Element {
@@ -177,29 +194,19 @@ function PoolDetails({ row: { done, failed, holders, items } }: { readonly row: 
     <>
       <Fields fields={[["Running", countText(holders)], ["Done", countText(done)], ["Failed", countText(failed)]]} />
       {items.length === 0 ? <p>No item runs, and none has failed.</p> : (
-        <table>
-          <caption>Items that run or failed</caption>
-          <thead>
-            <tr>{["Item", "State", "For", "By", "Detail"].map((head) => <th key={head} scope="col">{head}</th>)}</tr>
-          </thead>
-          <tbody>
-            {items.map(({ item, state, holder, last_result }) => (
-              <tr key={`${state} ${item}`}>
-                <th scope="row">{shownText(item)}</th>
-                <td data-head="State">
-                  <StateMark kind={state === "failed" ? "bad" : "good"} text={state} />
-                </td>
-                <td data-head="For">
-                  <AgeText since={holder?.since ?? last_result?.at ?? null} />
-                </td>
-                <td data-head="By">
-                  {holder === null ? shownText(last_result?.by ?? "-") : shownText(participantText(holder))}
-                </td>
-                <td data-head="Detail">{shownText(last_result?.what || "-")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <ShortTable
+          caption="Items that run or failed"
+          rows={items}
+          columns={[
+            ["Item", ({ item }) => shownText(item)],
+            ["State", ({ state }) => <StateMark kind={state === "failed" ? "bad" : "busy"} text={state} />],
+            ["For", ({ holder, last_result }) => <AgeText since={holder?.since ?? last_result?.at ?? null} />],
+            ["By", ({ holder, last_result }) => {
+              return shownText(holder === null ? last_result?.by ?? "" : participantText(holder));
+            }],
+            ["Detail", ({ last_result }) => shownText(last_result?.what ?? "")],
+          ]}
+        />
       )}
     </>
   );
@@ -259,36 +266,30 @@ function RunTable({ caption, runs }: {
   readonly runs: readonly RecordedRunRow[];
 }): JSX.Element | null {
   if (runs.length === 0) return null;
-  const heads = ["Time", "Result", "Try", "Host", "Took", "Why"];
   return (
-    <table>
-      <caption>{caption}</caption>
-      <thead>
-        <tr>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr>
-      </thead>
-      <tbody>
-        {runs.toReversed().map((run) => <RunCells key={`${run.tick} ${run.began} ${run.result}`} run={run} />)}
-      </tbody>
-    </table>
+    <ShortTable
+      caption={caption}
+      rows={runs.toReversed()}
+      columns={[
+        ["Time", runTimeText],
+        ["Result", ({ result }) => <StateMark kind={runKind(result)} text={result} />],
+        ["Try", ({ attempt }) => attempt === 0 ? "" : attempt],
+        ["Host", ({ host }) => shownText(host)],
+        ["Took", ({ began, ended }) => {
+          return began === null || ended === null ? "" : ageText(parseInstantMs(ended) - parseInstantMs(began));
+        }],
+        ["Why", runReasonText],
+      ]}
+    />
   );
 }
 
-function RunCells({ run }: { readonly run: RecordedRunRow }): JSX.Element {
-  const { tick, until, count, result, attempt, host, began, ended, exit_code, signal, why } = run;
+function runTimeText({ tick, until, count, began }: RecordedRunRow): string {
   const range = count > 1 ? ` to ${utcTimeText(parseInstantMs(until))} (${countText(count)})` : "";
-  const end = signal ?? (exit_code === null || exit_code === 0 ? "" : `exit ${exit_code}`);
-  return (
-    <tr>
-      <th scope="row">{utcTimeText(parseInstantMs(tick ?? began))}{range}</th>
-      <td data-head="Result">
-        <StateMark kind={result === "done" ? "good" : result === "skipped" ? "warn" : "bad"} text={result} />
-      </td>
-      <td data-head="Try">{attempt === 0 ? "-" : attempt}</td>
-      <td data-head="Host">{shownText(host) || "-"}</td>
-      <td data-head="Took">
-        {began === null || ended === null ? "-" : ageText(parseInstantMs(ended) - parseInstantMs(began))}
-      </td>
-      <td data-head="Why">{[end, shownText(why ?? "")].filter((text) => text !== "").join(", ") || "-"}</td>
-    </tr>
-  );
+  return `${utcTimeText(parseInstantMs(tick ?? began))}${range}`;
+}
+
+/** Says why a run ended; without a reason, its signal or its exit code. */
+function runReasonText({ signal, exit_code, why }: RecordedRunRow): string {
+  return shownText(why ?? signal ?? (exit_code === null || exit_code === 0 ? "" : `exit ${exit_code}`));
 }

@@ -9,10 +9,11 @@ import { rowFilterText } from "./data_table.tsx";
 import { Card, Facts, PageHead } from "./frame.tsx";
 import { Mark, type MarkKind, StateMark } from "./marks.tsx";
 import { pageTables, programNowMinuteMs } from "./page_state.ts";
-import { AgeText, parseInstantMs, RelativeTimeText } from "./row_parts.tsx";
+import { AgeText, parseInstantMs, RelativeTimeText, RowLink } from "./row_parts.tsx";
 import { tickScheduleState } from "./views.tsx";
 
 const hourMs = 3_600_000;
+const recentHours = 6;
 /** How many lanes are drawn at first. */
 export const lanesMax = 200;
 
@@ -93,13 +94,24 @@ export function laneBlocks(
   return blocks;
 }
 
+/** The past hours of a schedule, as a small picture. */
+export function RecentLane({ row }: { readonly row: FollowedScheduleRow }): JSX.Element {
+  const nowMs = programNowMinuteMs.value;
+  const range = { fromMs: nowMs - recentHours * hourMs, nowMs, toMs: nowMs };
+  return <Lane range={range} blocks={laneBlocks(row, nowMs)} nextMs={[]} label={runCountsText(row)} />;
+}
+
 export function ScheduleLane({ row }: { readonly row: FollowedScheduleRow }): JSX.Element {
   const nowMs = programNowMinuteMs.value;
-  const counts = Map.groupBy(row.runs, ({ result }) => result);
-  const words = [...counts].map(([result, all]) => `${all.reduce((sum, { count }) => sum + count, 0)} ${result}`);
-  const label = `Recorded runs: ${words.join(", ") || "none"}${row.running === null ? "" : ", 1 running"}`;
   const next = row.next === null ? [] : [parseInstantMs(row.next)];
-  return <Lane range={dayRange(nowMs)} blocks={laneBlocks(row, nowMs)} nextMs={next} label={label} />;
+  return <Lane range={dayRange(nowMs)} blocks={laneBlocks(row, nowMs)} nextMs={next} label={runCountsText(row)} />;
+}
+
+/** Describes a lane in words. */
+function runCountsText({ runs, running }: FollowedScheduleRow): string {
+  const counts = Map.groupBy(runs, ({ result }) => result);
+  const words = [...counts].map(([result, all]) => `${all.reduce((sum, { count }) => sum + count, 0)} ${result}`);
+  return `Recorded runs: ${words.join(", ") || "none"}${running === null ? "" : ", 1 running"}`;
 }
 
 /** A table of lanes. `isBrief`: without the schedules' texts, for the overview. */
@@ -139,7 +151,7 @@ function LaneRow({ judged: { row, key, kind, text }, isBrief }: {
       <th scope="row">
         <span class="state">
           {isBrief && <Mark kind={kind} label={text} />}
-          <a class="name" data-row={key} href={`#ticks/${encodeURIComponent(key)}`}>{shownText(name)}</a>
+          <RowLink table="ticks" id={key}>{shownText(name)}</RowLink>
         </span>
         {!isBrief && <span class="sub mono">{shownText(`${schedule} ${time_zone}`)}</span>}
       </th>
@@ -213,7 +225,9 @@ export function SchedulesView(): JSX.Element {
             ]}
           />
           <Card title="One lane for each schedule" more={<LaneLegend kinds={legendKinds} />}>
-            <p class="count">{countText(found.length)} {found.length === 1 ? "row" : "rows"}</p>
+            <p class={wanted === "" ? "count unseen" : "count"}>
+              {countText(found.length)} {found.length === 1 ? "row" : "rows"}
+            </p>
             <ScheduleLanes schedules={shown} isBrief={false} />
             {found.length > shown.length && (
               <p class="cut-note">

@@ -3,12 +3,12 @@ import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import { CommandLine } from "./copy_button.tsx";
-import { Card, PageHead, tableOfView } from "./frame.tsx";
+import { Card, PageHead } from "./frame.tsx";
 import { Mark } from "./marks.tsx";
 import { aboutProgram, streamFailureReason, streamState } from "./page_state.ts";
 import { readPageToken, reconnectRowStream, storePageToken } from "./read_stream.ts";
 import { AgeText } from "./row_parts.tsx";
-import { viewNames, viewTitles } from "./views.tsx";
+import { rowsOfView, viewNames, viewTitles } from "./views.tsx";
 
 /** True after the user chose to see the rows that were read before the connection was lost. */
 export const showsOldRows = signal(false);
@@ -39,7 +39,7 @@ export function LostView({ since }: { readonly since: string | null }): JSX.Elem
   const servers = state?.servers ?? "";
   const why = isProgramLost ? [streamFailureReason.value] : state?.problems ?? [];
   const counted = viewNames.flatMap((name) => {
-    const count = tableOfView[name]?.keys.value.length ?? 0;
+    const count = rowsOfView(name);
     return count === 0 ? [] : [`${viewTitles[name]} ${countText(count)}`];
   });
   return (

@@ -3,11 +3,11 @@ import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import { topicStateText } from "../../base/rows/row_texts.ts";
-import type { SubscriberRow, TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
+import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 import { ActionButton } from "./action_dialog.tsx";
 import { pageTables } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
-import { Fields } from "./row_parts.tsx";
+import { bytesText, Fields, ShortTable } from "./row_parts.tsx";
 import { type AnsweredTopicRow, topicReadingFrom } from "../ui/topic_reading.ts";
 import { hourText, Spark } from "./charts.tsx";
 import type { MarkKind } from "./marks.tsx";
@@ -54,8 +54,8 @@ export function TopicDetailsView({ row }: { readonly row: TopicListRow }): JSX.E
   if (now !== null) {
     facts.push(
       ["Messages", Number(now.first) > Number(now.end) ? "none" : `${now.first} to ${now.end}`],
-      ["Puts", rate === null ? "-" : `${rate}/s`],
-      ["Bytes", countText(now.bytes)],
+      ["In", rate === null ? "-" : `${rate}/s`],
+      ["Stored", bytesText(now.bytes)],
       ["Clients", countText(now.clients)],
       ["Subscribers", countText(now.subscriber_count)],
     );
@@ -67,7 +67,17 @@ export function TopicDetailsView({ row }: { readonly row: TopicListRow }): JSX.E
       {why !== "" && <p class="state bad">{shownText(why)}</p>}
       <HourChart what="Messages in per second" points={topicPoints(topic, "rate")} kind="busy" />
       <HourChart what="Messages behind of the slowest subscriber" points={topicPoints(topic, "behind")} kind="warn" />
-      {now !== null && now.subscribers.length > 0 && <Subscribers rows={now.subscribers} />}
+      {now !== null && now.subscribers.length > 0 && (
+        <ShortTable
+          caption="Subscribers, the furthest behind first"
+          rows={now.subscribers}
+          columns={[
+            ["Subscriber", ({ client }) => shownText(client)],
+            ["Had", ({ position }) => countText(Number(position))],
+            ["Behind", ({ pending }) => countText(pending)],
+          ]}
+        />
+      )}
       <MoveButton row={row} />
     </>
   );
@@ -83,26 +93,6 @@ function HourChart({ what, points, kind }: {
       <h3>{hourText(what, points)}</h3>
       <Spark what={what} points={points} kind={kind} least={20} />
     </>
-  );
-}
-
-function Subscribers({ rows }: { readonly rows: readonly SubscriberRow[] }): JSX.Element {
-  return (
-    <table>
-      <caption>Subscribers, the furthest behind first</caption>
-      <thead>
-        <tr>{["Subscriber", "Had", "Behind"].map((head) => <th key={head} scope="col">{head}</th>)}</tr>
-      </thead>
-      <tbody>
-        {rows.map(({ client, position, pending }) => (
-          <tr key={client}>
-            <th scope="row">{shownText(client)}</th>
-            <td data-head="Had">{countText(Number(position))}</td>
-            <td data-head="Behind">{countText(pending)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
   );
 }
 

@@ -8,17 +8,22 @@ import { type FollowedScheduleRow, isScheduleOverdue } from "../../base/rows/sch
 import type { TopicServerRow } from "../../base/rows/topic_row.ts";
 import { Spark } from "./charts.tsx";
 import { topicPoints } from "./recorded_hour.ts";
-import type { RatedProcessRow, RatedStoreRow, RatedTopicRow } from "../ui/ui_rows.ts";
+import type { RatedProcessRow, RatedStoreRow, RatedTopicRow, TimedLockRow, UiTableName } from "../ui/ui_rows.ts";
 import type { TableColumn } from "./data_table.tsx";
 import { type MarkKind, StateMark } from "./marks.tsx";
+import { pageTables } from "./page_state.ts";
 import {
   AgeText,
+  bytesText,
+  DueText,
+  HeldTime,
   parseInstantMs,
   participantReasonText,
   participantText,
   PeopleSummary,
   PoolProgress,
   RelativeTimeText,
+  runKind,
 } from "./row_parts.tsx";
 
 export const viewNames = [
@@ -46,6 +51,22 @@ export const viewTitles: Readonly<Record<ViewName, string>> = {
   servers: "Servers",
 };
 
+/** The tables whose rows a view counts. */
+export const tablesOfView: Readonly<Record<ViewName, readonly UiTableName[]>> = {
+  overview: [],
+  locks: ["locks"],
+  elections: ["elections"],
+  barriers: ["barriers"],
+  pools: ["pools"],
+  ticks: ["ticks"],
+  topics: ["topics"],
+  retry: ["stores"],
+  servers: ["servers", "processes"],
+};
+
+export const rowsOfView = (view: ViewName): number =>
+  tablesOfView[view].reduce((sum, name) => sum + pageTables[name].keys.value.length, 0);
+
 const nameColumn = <Row extends { readonly name: string }>(): TableColumn<Row> => ({
   id: "name",
   head: "Name",
@@ -59,7 +80,7 @@ const whyOf = (row: FollowedCoordinationRow) =>
   row.problem ?? (row.first_holders[0] === undefined ? "" : participantReasonText(row.first_holders[0]));
 
 function useColumns(
-  words: { readonly holder: string; readonly waiting: string },
+  words: { readonly holder: string; readonly waiting: string; readonly why: string },
 ): readonly TableColumn<FollowedCoordinationRow>[] {
   return [
     nameColumn(),
@@ -84,7 +105,7 @@ function useColumns(
       order: ({ waiters }) => waiters ?? -1,
       isNumber: true,
     },
-    { id: "why", head: "Why", text: whyOf, cell: (row) => whyCell(row) },
+    { id: "why", head: words.why, text: whyOf, cell: (row) => whyCell(row) },
   ];
 }
 
@@ -93,8 +114,12 @@ function whyCell(row: FollowedCoordinationRow): ComponentChildren {
   return isBad ? <StateMark kind={row.problem === null ? "warn" : "bad"} text={whyOf(row)} /> : shownText(whyOf(row));
 }
 
-export const lockTableColumns = useColumns({ holder: "Holder", waiting: "Waiting" });
-export const electionTableColumns = useColumns({ holder: "Leader", waiting: "Candidates" });
+export const lockTableColumns: readonly TableColumn<TimedLockRow>[] = [
+  ...useColumns({ holder: "Holder", waiting: "Waiting", why: "Why" }).map((column) =>
+    column.id === "since" ? { ...column, cell: (row: TimedLockRow) => <HeldTime row={row} hasBar /> } : column
+  ),
+];
+export const electionTableColumns = useColumns({ holder: "Leader", waiting: "Candidates", why: "Value" });
 
 export const barrierTableColumns: readonly TableColumn<FollowedCoordinationRow>[] = [
   nameColumn(),
@@ -157,8 +182,7 @@ export function tickScheduleState(row: FollowedScheduleRow, now: number): {
   if (isScheduleOverdue(row, now)) return { kind: "bad", text: "overdue" };
   const last = runs.at(-1);
   if (last === undefined) return { kind: "idle", text: "no run yet" };
-  const kind = last.result === "done" ? "good" : last.result === "skipped" ? "warn" : "bad";
-  return { kind, text: `last ${last.result}` };
+  return { kind: runKind(last.result), text: `last ${last.result}` };
 }
 
 /** A number of a topic with its past hour. A topic without a reading has no number. */
@@ -173,9 +197,9 @@ function readingColumn(id: "rate" | "behind", head: string, unit: string): Table
     text: textOf,
     order: ({ reading }) => reading?.[id] ?? -1,
     cell: (row) => (
-      <span class="state">
-        <Spark what={head} points={topicPoints(row.topic, id)} kind="busy" least={20} />
-        {textOf(row)}
+      <span class="charted">
+        {row.reading !== null && <Spark what={head} points={topicPoints(row.topic, id)} kind="busy" least={20} />}
+        <span>{textOf(row)}</span>
       </span>
     ),
     isNumber: true,
@@ -212,6 +236,10 @@ export const topicTableColumns: readonly TableColumn<RatedTopicRow>[] = [
 
 export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [
   nameColumn(),
+  {
+    ...numberColumn<RatedStoreRow>("processors", "Processors", ({ processors }) => processors ?? -1),
+    text: ({ processors }) => countText(processors),
+  },
   numberColumn("waiting", "Waiting", ({ states }) => states.waiting.count),
   numberColumn("flight", "In flight", ({ states }) => states.in_flight.count),
   {
@@ -240,15 +268,9 @@ export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [
     text: ({ paused }) => paused ? "paused" : "",
     order: ({ next }) => parseInstantMs(next) || Infinity,
     cell: ({ paused, next }) =>
-      paused ? <StateMark kind="warn" text="paused" /> : next === null ? "-" : <RelativeTimeText at={next} />,
+      paused ? <StateMark kind="warn" text="paused" /> : next === null ? "-" : <DueText at={next} />,
   },
 ];
-
-function bytesText(bytes: number | null): string {
-  if (bytes === null) return "not known";
-  const [unit, name] = bytes >= 2 ** 30 ? [2 ** 30, "GiB"] : bytes >= 2 ** 20 ? [2 ** 20, "MiB"] : [2 ** 10, "KiB"];
-  return `${countText(Math.round(bytes / unit))} ${name}`;
-}
 
 export const diskTableColumns: readonly TableColumn<RatedStoreRow>[] = [
   nameColumn(),

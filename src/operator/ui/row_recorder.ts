@@ -3,6 +3,7 @@
  * Owns no clock: its owner calls `sample` at intervals.
  */
 import type { FollowedCoordinationRow, HolderRow } from "../../base/rows/object_row.ts";
+import type { FindingChange } from "./finding_record.ts";
 import type { TopicReading } from "./topic_reading.ts";
 import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
 
@@ -26,7 +27,7 @@ export type TopicPoint = readonly [atMs: number, rate: number | null, behind: nu
 export interface ActivityEvent {
   readonly number: number;
   readonly atMs: number;
-  readonly kind: "good" | "bad" | "busy" | "idle";
+  readonly kind: "good" | "warn" | "bad" | "busy" | "idle";
   /** The name of the object; empty for a line about many objects. */
   readonly name: string;
   readonly what: string;
@@ -106,6 +107,15 @@ export class RowRecorder {
     const { result, host } = last;
     const kind = result === "done" ? "good" : result === "skipped" ? "idle" : "bad";
     this.#add({ atMs: nowMs, kind, name: row.name, what: host === "" ? result : `${result} on ${host}` });
+  }
+
+  /** Notes a finding that began or ended. The runs of a schedule have their own lines. */
+  noteFinding({ finding: { id, severity, where, what }, row, isNew }: FindingChange, nowMs: number): void {
+    if (id.startsWith("schedule-")) return;
+    if (row === null) this.#add({ atMs: nowMs, kind: "good", name: where, what: `is over: ${what}` });
+    else if (isNew && !row.is_older) {
+      this.#add({ atMs: nowMs, kind: severity === "problem" ? "bad" : "warn", name: where, what });
+    }
   }
 
   noteTopic(topic: string, { rate, behind }: TopicReading, nowMs: number): void {

@@ -5,7 +5,8 @@
 import type { UiTableName, UiTables } from "./ui_rows.ts";
 
 export const uiTableNames = [
-  ...["locks", "elections", "barriers", "pools", "ticks", "topics", "servers", "stores", "processes", "about"] as const,
+  ...["locks", "elections", "barriers", "pools", "ticks", "topics", "servers", "stores", "processes"] as const,
+  ...["findings", "about"] as const,
 ] satisfies UiTableName[];
 
 /** Maximum number of rows of a table. `set` rejects further rows, and its caller reports that. */

@@ -1,4 +1,5 @@
 /** Types of the rows that `baton ui` sends to its page. The program and the page share these types. */
+import type { Finding } from "../../base/rows/finding.ts";
 import type { FollowedCoordinationRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../base/rows/process_row.ts";
@@ -12,6 +13,11 @@ export interface RatedStoreRow extends StoreRow {
   readonly rate: number | null;
 }
 
+export interface TimedLockRow extends FollowedCoordinationRow {
+  /** How long a hold of this lock usually takes, in milliseconds; null if too few holds are known. */
+  readonly usual_ms: number | null;
+}
+
 export interface RatedProcessRow extends Omit<ProcessMetricsRow, "counters"> {
   readonly rates: Readonly<Record<string, number>>;
 }
@@ -19,6 +25,17 @@ export interface RatedProcessRow extends Omit<ProcessMetricsRow, "counters"> {
 export interface RatedTopicRow extends TopicListRow {
   /** Null until the topic's server has responded. */
   readonly reading: TopicReading | null;
+}
+
+/** A finding about a row of the page. */
+export interface RecordedFindingRow extends Finding {
+  /** The table and the key of the row. */
+  readonly table: UiTableName;
+  readonly key: string;
+  /** When `baton ui` first saw the finding. */
+  readonly since: string;
+  /** True if the finding was there when `baton ui` first read the row: it began before `since`. */
+  readonly is_older: boolean;
 }
 
 export interface ActionRow {
@@ -53,7 +70,7 @@ export interface UiStreamHello {
 
 /** The type of the rows in each table of the page. */
 export interface UiTables {
-  readonly locks: FollowedCoordinationRow;
+  readonly locks: TimedLockRow;
   readonly elections: FollowedCoordinationRow;
   readonly barriers: FollowedCoordinationRow;
   readonly pools: FollowedPoolRow;
@@ -62,6 +79,7 @@ export interface UiTables {
   readonly servers: TopicServerRow;
   readonly stores: RatedStoreRow;
   readonly processes: RatedProcessRow;
+  readonly findings: RecordedFindingRow;
   readonly about: AboutRow;
 }
 

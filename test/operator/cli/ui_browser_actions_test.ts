@@ -41,7 +41,7 @@ describeWithPeer("chromium", "actions of the page in a browser", () => {
   /** Opens the details of a row, which has its buttons. */
   const open = async (view: string, name: string) => {
     await page.locator(`nav a[href="#${view}"]`).click();
-    await page.locator("button.name", { hasText: name }).click();
+    await page.locator("a.name", { hasText: name }).click();
   };
   const dialog = () => page.locator("dialog.action[open]");
   const press = (name: string) => page.getByRole("button", { name, exact: true }).click();

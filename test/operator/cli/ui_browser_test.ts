@@ -66,8 +66,8 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await page.locator("p.live", { hasText: "live" }).waitFor();
         expect(page.url()).not.toContain("token");
         const item = (text: string) => page.locator(".attention li", { hasText: text });
-        await item(`Message store "default": it has ${deadCount} dead letters`).waitFor();
-        await item('Server "server1": it is offline').waitFor();
+        await item(`Store default: it has ${deadCount} dead letters`).waitFor();
+        await item("Server server1: it is offline").waitFor();
         await view("topics");
         await count(`${topicCount} rows`);
         await view("retry");
@@ -80,7 +80,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
       test("a name with markup and direction characters is text", async () => {
         await page.locator("#filter").fill("eve");
         await count("1 of 1,000 row");
-        expect(await page.locator("button.name").textContent()).toBe("<img src=x>\\u{202e}&amp;");
+        expect(await page.locator("a.name").textContent()).toBe("<img src=x>\\u{202e}&amp;");
         expect(await page.locator("main img").count()).toBe(0);
         await page.locator("#filter").fill("");
       });
@@ -89,9 +89,9 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await page.locator("#filter").fill("fresh");
         await count("0 of 1,000 rows");
         await seedLocks(zk, [{ name: "fresh", waiters: 2, reason: "new" }]);
-        await page.locator("button.name", { hasText: "fresh" }).waitFor();
+        await page.locator("a.name", { hasText: "fresh" }).waitFor();
         await page.locator("td[data-head=Waiting]", { hasText: /^2$/ }).waitFor(); // the lock may be seen before its queue
-        await page.locator("button.name").click();
+        await page.locator("a.name").click();
         await page.locator("dialog[open] caption", { hasText: "Queue, in its order (2)" }).waitFor();
         const { holders, queue } = lockPath("fresh");
         for (const folder of [queue, holders]) {
@@ -129,7 +129,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
 
       test("a narrow screen shows rows as cards, and nothing is wider than the screen", async () => {
         await page.setViewportSize({ width: 390, height: 844 });
-        await page.locator("button.name").first().waitFor();
+        await page.locator("a.name").first().waitFor();
         const width = await page.evaluate("document.documentElement.scrollWidth");
         expect(width).toBeLessThanOrEqual(390);
         await page.setViewportSize({ width: 1200, height: 800 });
@@ -159,7 +159,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await page.locator("p.mode", { hasText: "may act" }).waitFor();
         await view("locks");
         await page.locator("#filter").fill("nightly");
-        await page.locator("button.name", { hasText: "nightly" }).click();
+        await page.locator("a.name", { hasText: "nightly" }).click();
         await page.getByRole("button", { name: "Ask to release…" }).click();
         await dialog("root@db1:812 backup.sh holds").waitFor();
         if (process.env["BATON_WRITE_GOLDEN"] === "1" && backend.kind === "keeper") {
@@ -197,7 +197,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
       test("force needs the name typed; without it nothing is sent", async () => {
         await view("locks");
         await page.locator("#filter").fill("eve");
-        await page.locator("button.name").first().click();
+        await page.locator("a.name").first().click();
         await page.getByRole("button", { name: "Take by force…" }).click();
         await dialog("").locator("input[name=typed]").fill("eve");
         await dialog("").getByRole("button", { name: "Take by force" }).click();
@@ -209,7 +209,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
 
       test("dead letters are shown by 100 and by filter, redriven, and dropped after the name is typed", async () => {
         await view("retry");
-        await page.locator("button.name", { hasText: "default" }).click();
+        await page.locator("a.name", { hasText: "default" }).click();
         const rows = page.locator("table.letters tbody tr");
         await rows.nth(99).waitFor();
         expect(await rows.count()).toBe(100);
@@ -280,7 +280,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
           await other.evaluate(axe);
           const options = `{ resultTypes: ["violations"] }`;
           await other.locator('nav a[href="#retry"]').click();
-          await other.locator("button.name").first().click();
+          await other.locator("a.name").first().click();
           await other.locator("table.letters").waitFor();
           expect(problemsOf(await other.evaluate(`axe.run("dialog[open]", ${options})`), "dead letters")).toEqual([]);
           await other.getByRole("button", { name: /Drop these/ }).click();

@@ -15,6 +15,7 @@ import {
   fullPage,
   loadingPage,
   lostPage,
+  sampleNowMs,
   type SamplePage,
   samplePage,
 } from "../../support/ui_sample_rows.ts";
@@ -71,7 +72,7 @@ const files: Readonly<Record<string, { readonly type: string; readonly text: str
 /** Serves the files of the page, and the rows of a sample as its stream, which stays open. */
 function serveSample({ tables, hour, answers = {} }: SamplePage): Bun.Server<undefined> {
   const event = (name: string, data: unknown) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
-  const hello = { nowMs: Date.now(), mayAct: true, showsBodies: false };
+  const hello = { nowMs: sampleNowMs, mayAct: true, showsBodies: false };
   return Bun.serve({
     port: 0,
     idleTimeout: 0,
@@ -109,7 +110,9 @@ describeWithPeer("chromium", "pictures of the page", () => {
     await context.close();
   };
   const picture = async (page: Page, name: string) => {
-    if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`) });
+    if (folder !== undefined) {
+      await page.screenshot({ path: join(folder, `${name}.png`), fullPage: name.startsWith("overview") });
+    }
   };
   /** The light theme is checked by all rules, the dark one by its contrast. A phone has the light theme. */
   const axeMistakes = async (page: Page, size: Size, view: string): Promise<string[]> => {
@@ -126,7 +129,7 @@ describeWithPeer("chromium", "pictures of the page", () => {
 
   for (const size of ["light", "dark", "phone"] as const) {
     test(`every view fits the screen, breaks no word, and axe finds no problem: ${size}`, async () => {
-      await withSample(samplePage(Date.now()), size, async (page) => {
+      await withSample(samplePage(sampleNowMs), size, async (page) => {
         await page.locator(".attention li").first().waitFor();
         await page.evaluate(axe);
         for (const view of views) {
@@ -142,7 +145,7 @@ describeWithPeer("chromium", "pictures of the page", () => {
 
   test("docs/guides/alerts.md has its pictures", async () => {
     if (process.env["BATON_WRITE_GOLDEN"] === "1") {
-      await withSample(samplePage(Date.now()), "docs", async (page) => {
+      await withSample(samplePage(sampleNowMs), "docs", async (page) => {
         await page.locator(".attention li").first().waitFor();
         for (const [name, view] of Object.entries(docsPictures)) {
           await open(page, view);
@@ -159,8 +162,9 @@ describeWithPeer("chromium", "pictures of the page", () => {
 
   test("without a reading the page shows no number, and nothing is green", async () => {
     for (const [title, sample] of [["Reading", loadingPage], ["No coordination server responds", lostPage]] as const) {
-      await withSample(sample(Date.now()), "light", async (page) => {
+      await withSample(sample(sampleNowMs), "light", async (page) => {
         await page.locator("h1", { hasText: title }).waitFor();
+        await picture(page, sample.name);
         expect(await page.locator("svg.mark.good").count()).toBe(0);
         expect(await page.locator(".tile .big").count()).toBe(0);
       });
@@ -168,13 +172,14 @@ describeWithPeer("chromium", "pictures of the page", () => {
   });
 
   test("with nothing in use the page shows the first steps", async () => {
-    await withSample(emptyPage(Date.now()), "light", async (page) => {
+    await withSample(emptyPage(sampleNowMs), "light", async (page) => {
       await page.locator("h1", { hasText: "Nothing is in use yet" }).waitFor();
+      await picture(page, "empty");
     });
   });
 
   test("5,000 locks, 1,000 topics and 500 schedules: the page says how many rows are missing", async () => {
-    await withSample(fullPage(Date.now()), "light", async (page) => {
+    await withSample(fullPage(sampleNowMs), "light", async (page) => {
       await page.locator(".tile .big", { hasText: "5,000" }).waitFor();
       await open(page, "locks");
       await page.getByText("Show 200 more rows").waitFor();
