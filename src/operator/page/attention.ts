@@ -3,7 +3,7 @@ import { computed } from "@preact/signals";
 import type { FindingSeverity } from "../../base/rows/finding.ts";
 import type { RecordedFindingRow, UiTableName } from "../ui/ui_rows.ts";
 import { aboutProgram, pageTables } from "./page_state.ts";
-import type { ViewName } from "./views.tsx";
+import type { ViewName } from "./view_names.ts";
 
 export interface AttentionItem extends Omit<RecordedFindingRow, "id" | "since"> {
   /** Items with the same `id` are of one kind. */
@@ -13,7 +13,7 @@ export interface AttentionItem extends Omit<RecordedFindingRow, "id" | "since"> 
 }
 
 const severityOrder = { problem: 0, warning: 1 } as const;
-/** What comes first among findings of one severity: work that is not done. */
+/** The order of the findings of one severity: first those about work that is not done. */
 const tableOrder: readonly UiTableName[] = [
   ...["about", "stores", "ticks", "servers", "topics", "processes", "locks", "elections", "barriers", "pools"] as const,
 ];
@@ -38,7 +38,7 @@ const viewOfTable: Partial<Record<UiTableName, ViewName>> = { stores: "retry", p
 export const viewOfItem = ({ table }: AttentionItem): ViewName =>
   table === "about" || table === "findings" ? "overview" : viewOfTable[table] ?? table as ViewName;
 
-/** The views that show an item. Topics that nobody can reach are a finding about their server. */
+/** The views that show an item. Topics that no client can reach are a finding about their server. */
 const viewsOfItem = (item: AttentionItem): readonly ViewName[] =>
   item.id === "topics-without-server" ? ["servers", "topics"] : [viewOfItem(item)];
 

@@ -35,12 +35,12 @@ const drawnStep = 200;
 export const rowFilterText = signal("");
 
 interface TableSort {
-  /** The column; empty for the order at first. */
+  /** The column; empty for the first order. */
   readonly id: string;
   readonly isDown: boolean;
 }
 
-/** At first the rows that need attention come first, then all by their names. */
+/** The first order: the rows that need attention, then the others, by their names. */
 const attentionFirst: TableSort = { id: "", isDown: false };
 
 export function DataTable<Name extends UiTableName>(
@@ -123,7 +123,7 @@ function keepOrder(before: readonly string[], found: readonly string[]): readonl
   return [...kept, ...left];
 }
 
-/** What rows are sorted by: a number, then a text. */
+/** The value by which a row is sorted: a number, then a text. */
 interface SortValue {
   readonly number: number;
   readonly text: string;

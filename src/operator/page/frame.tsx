@@ -7,7 +7,7 @@ import { attentionByView } from "./attention.ts";
 import { rowFilterText } from "./data_table.tsx";
 import { Icon, Logo, Mark, type MarkKind } from "./marks.tsx";
 import { aboutProgram, programNowMs, receivedStreamHello, rememberedBrowserChoice, streamState } from "./page_state.ts";
-import { rowsOfView, type ViewName, viewTitles } from "./views.tsx";
+import { rowsOfView, type ViewName, viewTitles } from "./view_names.ts";
 
 export const openView = signal<ViewName>("overview");
 const theme = rememberedBrowserChoice("baton-theme", ["auto", "light", "dark"]);

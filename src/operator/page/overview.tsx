@@ -14,7 +14,7 @@ import { aboutProgram, pageTables, programNowMinuteMs, programNowMs } from "./pa
 import { newestTotal, recordedHour, recordedPoints } from "./recorded_hour.ts";
 import { HeldTime, parseInstantMs, participantText, RelativeTimeText, RowLink } from "./row_parts.tsx";
 import { dayRunTotals, judgedSchedules, ScheduleLanes } from "./schedules.tsx";
-import type { ViewName } from "./views.tsx";
+import type { ViewName } from "./view_names.ts";
 
 const hourMs = 3_600_000;
 const overviewLanes = 9;
@@ -112,6 +112,8 @@ function Tiles(): JSX.Element {
     useComputed(() => topics.keys.value.filter((key) => topics.rows.get(key)?.value.there === false).length).value;
   const pending = sumOfStores(({ waiting }) => waiting.count);
   const dead = sumOfStores((states) => states.dead.count);
+  const published = newestTotal("published");
+  const behind = newestTotal("behind");
   const delivered = newestTotal("delivered");
   const scheduleKind = schedules.length === 0 ? "idle" : schedules[0]?.kind ?? "idle";
   const hasBadRuns = failed + lost + missed > 0;
@@ -144,25 +146,17 @@ function Tiles(): JSX.Element {
         view="topics"
         title="Topics"
         kind={attentionByView.value.get("topics") ?? (topics.keys.value.length > 0 ? "good" : "idle")}
-        big={newestTotal("published") === null
-          ? countText(topics.keys.value.length)
-          : rateText(newestTotal("published") ?? 0)}
-        unit={newestTotal("published") === null ? "topics" : "messages/s in"}
+        big={published === null ? countText(topics.keys.value.length) : rateText(published)}
+        unit={published === null ? "topics" : "messages/s in"}
         series="published"
         least={20}
       >
-        {newestTotal("behind") === null
-          ? (
-            <>
-              <b>{countText(offline)}</b> out of reach
-            </>
-          )
-          : (
-            <>
-              <b>{countText(newestTotal("behind"))}</b> behind{" · "}
-              <b>{countText(offline)}</b> out of reach
-            </>
-          )}
+        {behind !== null && (
+          <>
+            <b>{countText(behind)}</b> behind{" · "}
+          </>
+        )}
+        <b>{countText(offline)}</b> out of reach
       </Tile>
       <Tile
         view="retry"
@@ -342,7 +336,7 @@ function NextRuns(): JSX.Element | null {
 }
 
 const holdText = (holder: HolderRow, waiters: number | null) =>
-  `${participantText(holder)}${waiters === 0 ? "" : `, ${countText(waiters)} waiting`}`;
+  `${waiters === 0 ? "" : `${countText(waiters)} waiting, `}${participantText(holder)}`;
 
 /** The locks that have been held the longest: the commands that run under them, with their usual time. */
 function RunningJobs(): JSX.Element | null {

@@ -16,6 +16,7 @@ import { aboutProgram, pageTables, programNowMs, rowHref, streamState } from "./
 import { type OpenRowKey, RowDialog } from "./row_details.tsx";
 import { SchedulesView } from "./schedules.tsx";
 import { LoadingView, LostView, NothingInUse, showsOldRows, TokenForm } from "./states.tsx";
+import { rowsOfView, tablesOfView, type ViewName, viewNames, viewTitles } from "./view_names.ts";
 import * as views from "./views.tsx";
 
 const openRow = signal<OpenRowKey | null>(null);
@@ -26,10 +27,10 @@ const rowTables: Partial<Record<string, OpenRowKey["table"]>> = { retry: "stores
 export function startPageView(): void {
   const show = () => {
     const [name = "", ...key] = location.hash.slice(1).split("/");
-    openView.value = views.viewNames.find((one) => one === name) ?? (name === "processes" ? "servers" : "overview");
+    openView.value = viewNames.find((one) => one === name) ?? (name === "processes" ? "servers" : "overview");
     const table = rowTables[name] ?? (Object.keys(pageTables) as OpenRowKey["table"][]).find((one) => one === name);
     openRow.value = key.length === 0 || table === undefined ? null : { table, key: decodedKey(key.join("/")) };
-    document.title = `baton: ${views.viewTitles[openView.value]}`;
+    document.title = `baton: ${viewTitles[openView.value]}`;
   };
   addEventListener("hashchange", show);
   show();
@@ -102,7 +103,7 @@ function skipToMain(event: Event): void {
   document.getElementById("main")?.focus();
 }
 
-const isNothingInUse = computed(() => views.viewNames.every((view) => views.rowsOfView(view) === 0));
+const isNothingInUse = computed(() => viewNames.every((view) => rowsOfView(view) === 0));
 
 function View(): JSX.Element {
   const name = openView.value;
@@ -139,7 +140,7 @@ function DeadLetterCards(): JSX.Element {
 }
 
 /** The views that are one table. */
-const lists: Readonly<Record<Exclude<views.ViewName, "overview" | "ticks" | "servers">, () => JSX.Element>> = {
+const lists: Readonly<Record<Exclude<ViewName, "overview" | "ticks" | "servers">, () => JSX.Element>> = {
   locks: list("locks", views.lockTableColumns, "No lock is held, and none is waited for."),
   elections: list("elections", views.electionTableColumns, "No election has candidates."),
   barriers: list("barriers", views.barrierTableColumns, "No barrier is in use, and no gate is closed."),
@@ -154,7 +155,7 @@ function list<Name extends UiTableName>(
   empty: string,
 ): () => JSX.Element {
   return () => {
-    const title = views.viewTitles[openView.value];
+    const title = viewTitles[openView.value];
     const shown = isLive() ? empty : "Nothing was read yet.";
     return (
       <>
@@ -169,8 +170,8 @@ function list<Name extends UiTableName>(
 
 /** Says in one line what the view holds. */
 function summaryText(): string {
-  const items = views.tablesOfView[openView.value].reduce((sum, name) => sum + countAttentionRows(name), 0);
-  const count = views.rowsOfView(openView.value);
+  const items = tablesOfView[openView.value].reduce((sum, name) => sum + countAttentionRows(name), 0);
+  const count = rowsOfView(openView.value);
   if (count === 0) return "";
   const need = items === 0 ? "None needs" : `${countText(items)} ${items === 1 ? "needs" : "need"}`;
   return `${countText(count)} in all. ${need} attention.`;

@@ -24,7 +24,7 @@ export const pageTables: { readonly [Name in UiTableName]: PageTable<UiTables[Na
   about: emptyTable(),
 };
 
-/** What the row of each table is. */
+/** The kind of object of each table, in words. */
 export const rowTitles: Partial<Record<UiTableName, string>> = {
   locks: "Lock",
   elections: "Election",

@@ -8,7 +8,7 @@ import { Mark } from "./marks.tsx";
 import { aboutProgram, streamFailureReason, streamState } from "./page_state.ts";
 import { readPageToken, reconnectRowStream, storePageToken } from "./read_stream.ts";
 import { AgeText } from "./row_parts.tsx";
-import { rowsOfView, viewNames, viewTitles } from "./views.tsx";
+import { rowsOfView, viewNames, viewTitles } from "./view_names.ts";
 
 /** True after the user chose to see the rows that were read before the connection was lost. */
 export const showsOldRows = signal(false);

@@ -1,4 +1,4 @@
-/** Lists the views of the page, and the columns of their tables. */
+/** The columns of the tables. */
 import type { ComponentChildren } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import type { FollowedCoordinationRow } from "../../base/rows/object_row.ts";
@@ -8,10 +8,9 @@ import { type FollowedScheduleRow, isScheduleOverdue } from "../../base/rows/sch
 import type { TopicServerRow } from "../../base/rows/topic_row.ts";
 import { Spark } from "./charts.tsx";
 import { topicPoints } from "./recorded_hour.ts";
-import type { RatedProcessRow, RatedStoreRow, RatedTopicRow, TimedLockRow, UiTableName } from "../ui/ui_rows.ts";
+import type { RatedProcessRow, RatedStoreRow, RatedTopicRow, TimedLockRow } from "../ui/ui_rows.ts";
 import type { TableColumn } from "./data_table.tsx";
 import { type MarkKind, StateMark } from "./marks.tsx";
-import { pageTables } from "./page_state.ts";
 import {
   AgeText,
   bytesText,
@@ -25,47 +24,6 @@ import {
   RelativeTimeText,
   runKind,
 } from "./row_parts.tsx";
-
-export const viewNames = [
-  "overview",
-  "locks",
-  "elections",
-  "barriers",
-  "pools",
-  "ticks",
-  "topics",
-  "retry",
-  "servers",
-] as const;
-export type ViewName = (typeof viewNames)[number];
-
-export const viewTitles: Readonly<Record<ViewName, string>> = {
-  overview: "Overview",
-  locks: "Locks",
-  elections: "Elections",
-  barriers: "Barriers",
-  pools: "Pools",
-  ticks: "Schedules",
-  topics: "Topics",
-  retry: "Retry",
-  servers: "Servers",
-};
-
-/** The tables whose rows a view counts. */
-export const tablesOfView: Readonly<Record<ViewName, readonly UiTableName[]>> = {
-  overview: [],
-  locks: ["locks"],
-  elections: ["elections"],
-  barriers: ["barriers"],
-  pools: ["pools"],
-  ticks: ["ticks"],
-  topics: ["topics"],
-  retry: ["stores"],
-  servers: ["servers", "processes"],
-};
-
-export const rowsOfView = (view: ViewName): number =>
-  tablesOfView[view].reduce((sum, name) => sum + pageTables[name].keys.value.length, 0);
 
 const nameColumn = <Row extends { readonly name: string }>(): TableColumn<Row> => ({
   id: "name",
