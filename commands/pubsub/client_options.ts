@@ -51,7 +51,8 @@ export const pubsubClientCommandSettings = {
   }),
   resume: toggleSetting("--resume", {
     help:
-      "put: first send the messages with an unknown outcome again, then continue the input where it was interrupted",
+      "put: first send the messages with an unknown outcome again, then continue the input where it was interrupted; " +
+      "a last line that has no newline yet is left to a later call",
   }),
   json: toggleSetting("--json", {
     help: "print the result as JSON; get: one line for each message; put: also whether the topic has subscribers",

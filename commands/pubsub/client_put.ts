@@ -2,26 +2,19 @@
  * Puts an input into a topic, for `put` and `baton publish`. At the end, reports how many messages have an unknown
  * outcome.
  */
-import type { ClientState } from "../../src/pubsub/client/client_state.ts";
-import {
-  emptyInputDigest,
-  PutFilesCheckpoint,
-  type PutInputCheckpoint,
-  PutSequenceCheckpoint,
-} from "../../src/pubsub/client/input_checkpoints.ts";
 import { type MessageLossCertainty, messageLossSentence } from "../../src/pubsub/client/message_loss.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { chooseProgressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
 import type { PubsubClientCall } from "./client_options.ts";
-import { type ClientPutInput, readUnsentFiles, readUnsentMessages } from "./put_input.ts";
+import type { ClientPutInput } from "./put_input.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
 import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import type { TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
-import { CleanupScope, onAbort } from "../../src/base/support/abort.ts";
+import { CleanupScope, onAbort, rejectOnAbort } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 
 export interface ClientPutRun {
@@ -105,7 +98,7 @@ async function putInput(
 ): Promise<ClientPutResult> {
   const { values, io } = call;
   const { state } = client;
-  const publisher = new Publisher(client, topic);
+  let publisher = new Publisher(client, topic);
   const isWanted = input !== null && input.isBulk;
   const total = isWanted && chooseProgressForm(call) !== null ? input.totalBytes() : null;
   using progress = new ProgressLine(call, { noun: "message", verb: "stored", total, countsTotal: false, isWanted });
@@ -117,57 +110,44 @@ async function putInput(
   let resumed = 0;
   if (values.resume) resumed = await publisher.resume({ signal, until, onStored });
   else warnOfUnknownPutOutcomes(call, { topic, count: state.countIntents(topic), command });
-  if (resumed > 0 && !values.quiet) {
-    io.err(`baton: put ${countWithNoun(resumed, "message")} again; each is stored once\n`);
-  }
-  if (input === null) return { messages: resumed, withoutSubscribers: 0, loss: publisher.loss };
-  state.trimInputs(topic);
+  const tell = (sentence: string) => values.quiet ? undefined : io.err(`baton: ${sentence}\n`);
   const onSkipped = (messages: number, bytes: number) => progress.addEarlierWork(inInput(messages, bytes));
-  const { notes, chunks, earlier } = unsentPartOf(input, { state, topic, resume: values.resume === true, onSkipped });
-  done.earlier = earlier;
-  const count = await publisher.putAll(chunks, {
-    msgId: values.msgId ?? null,
-    input: notes,
-    isStream: input.isStream,
-    signal,
-    until,
-    onStored: (messages, bytes) => {
-      done.stored += messages;
-      onStored(messages, bytes);
-    },
-  });
-  if (!publisher.hasReadAll) throw until.reason;
-  // A topic never forgets a client that uses message IDs, so such a client does not send this report.
-  if (count > 0 && values.msgId === undefined) await publisher.reportResolved();
-  if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
-  return { messages: resumed + count, withoutSubscribers: publisher.withoutSubscribers, loss: publisher.loss };
-}
-
-/** Returns the messages that still have to be put, and the checkpoint that records how far the input was put. */
-function unsentPartOf(input: ClientPutInput, { state, topic, resume, onSkipped }: {
-  readonly state: ClientState;
-  readonly topic: string;
-  readonly resume: boolean;
-  readonly onSkipped: (messages: number, bytes: number) => void;
-}): {
-  readonly notes: PutInputCheckpoint | null;
-  readonly chunks: AsyncIterable<readonly Uint8Array[]>;
-  readonly earlier: number;
-} {
-  const taken = (name: string) => resume ? state.inputPosition(topic, name) : null;
-  if (input.kind === "files") {
-    const notes = new PutFilesCheckpoint(state, topic);
-    return { notes, chunks: readUnsentFiles(input, notes, { taken, onSkipped }), earlier: 0 };
+  if (resumed > 0) tell(`put ${countWithNoun(resumed, "message")} again; each is stored once`);
+  if (input === null) return { messages: resumed, withoutSubscribers: 0, loss: publisher.loss };
+  const { openUnsentPart } = await import("./unsent_part.ts");
+  state.trimInputs(topic);
+  const context = { state, topic, command, resume: values.resume === true, tell, onSkipped };
+  let result = { messages: resumed, withoutSubscribers: 0, loss: publisher.loss };
+  for (let hasMore = true; hasMore;) {
+    await using files = new AsyncDisposableStack();
+    const part = await rejectOnAbort(openUnsentPart(input, context, files), until);
+    done.earlier = part.earlier;
+    done.stored = 0;
+    const count = await publisher.putAll(part.chunks, {
+      msgId: values.msgId ?? null,
+      input: part.notes,
+      isStream: input.isStream,
+      signal,
+      until,
+      onStored: (messages, bytes) => {
+        done.stored += messages;
+        onStored(messages, bytes);
+      },
+    });
+    if (!publisher.hasReadAll) throw until.reason;
+    // A topic never forgets a client that uses message IDs, so such a client does not send this report.
+    if (count > 0 && values.msgId === undefined) await publisher.reportResolved();
+    result = {
+      messages: result.messages + count,
+      withoutSubscribers: result.withoutSubscribers + publisher.withoutSubscribers,
+      loss: publisher.loss ?? result.loss,
+    };
+    hasMore = part.finish(count);
+    // Each part has a session of its own, because a publisher counts from 1.
+    if (hasMore) publisher = new Publisher(client.nextSession(), topic);
   }
-  if (input.isStream) return { notes: null, chunks: input.read(), earlier: 0 };
-  const place = taken(input.name);
-  const notes = new PutSequenceCheckpoint(
-    state,
-    topic,
-    place ?? { name: input.name, taken: 0, digest: emptyInputDigest },
-  );
-  const chunks = place === null ? input.read() : readUnsentMessages(input, place, onSkipped);
-  return { notes, chunks, earlier: place?.taken ?? 0 };
+  if (values.resume && result.messages === resumed) tell("nothing was left to put");
+  return result;
 }
 
 export function warnOfUnknownPutOutcomes(

@@ -41,7 +41,8 @@ const publishSettings = {
     help: "your own message ID; a message with the same ID and content is stored once",
   }),
   resume: toggleSetting("--resume", {
-    help: "first send the messages with an unknown outcome again, then continue the file where it was interrupted",
+    help: "first send the messages with an unknown outcome again, then the new messages of the file, also after its " +
+      "rotation; a last line that has no newline yet is left to a later call",
   }),
   json: toggleSetting("--json", {
     help: "print the result as JSON: the number of messages, and how many of them had no subscriber",
@@ -71,7 +72,7 @@ export const publishCommand = defineCommand({
     ["baton publish news 'disk db1 is full'", "one message"],
     ["journalctl -f | baton publish logs --lines -", "each line is a message"],
     ["baton publish orders -f order.json", "the file is one message"],
-    ["baton publish logs -f app.log --lines --resume", "the lines that were not put yet, each once"],
+    ["baton publish logs -f app.log --lines --resume", "the lines that are new since the last call"],
   ],
   settings: publishSettings,
   runsNothing: true,

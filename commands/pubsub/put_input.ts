@@ -11,17 +11,18 @@ import {
 } from "../../src/pubsub/client/input_checkpoints.ts";
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
 import { splitInputIntoMessages } from "../../src/pubsub/client/split_items.ts";
-import { countWithNoun } from "../../src/base/support/text.ts";
 import { requireInputFile, unreadableInputError } from "../input_files.ts";
 import type { PubsubClientCall } from "./client_options.ts";
 
 export type ClientPutInput = MessageSequence | MessageFiles;
 
 /** Messages that follow each other in one file or stream. */
-interface MessageSequence extends PutSource {
+export interface MessageSequence extends PutSource {
   readonly kind: "sequence";
   /** Identifies the input. */
   readonly name: string;
+  /** The regular file that contains the messages, and the byte that separates them; null for other inputs. */
+  readonly file: { readonly path: string; readonly separator: number } | null;
   /** True if the input is a stream, which cannot be read again from its start: everything that arrives is new. */
   readonly isStream: boolean;
 }
@@ -86,12 +87,13 @@ export function openSplitPutInput(path: string, by: "lines" | "null"): ClientPut
   const from = path === "-" ? null : resolve(path);
   if (from !== null) requireInputFile(from, textAdvice);
   const source = from ?? "stdin";
-  const name = `the ${by === "lines" ? "lines" : "parts between NULs"} of ${source}`;
-  const read = () => splitInputIntoMessages(readChunks(from), by === "lines" ? newline : 0);
+  const separator = by === "lines" ? newline : 0;
+  const read = () => splitInputIntoMessages(readChunks(from), separator);
   const totalBytes = () => from === null ? null : totalFileBytes([from]);
   return {
     kind: "sequence",
-    name,
+    name: splitInputName(source, separator),
+    file: from !== null && statSync(from).isFile() ? { path: from, separator } : null,
     source,
     isStream: from === null,
     isBulk: true,
@@ -99,6 +101,11 @@ export function openSplitPutInput(path: string, by: "lines" | "null"): ClientPut
     separatorBytes: 1,
     read,
   };
+}
+
+/** Returns the name that identifies the messages of a file or of stdin. */
+export function splitInputName(source: string, separator: number): string {
+  return `the ${separator === newline ? "lines" : "parts between NULs"} of ${source}`;
 }
 
 export function openTextPutInput(texts: readonly string[]): ClientPutInput {
@@ -109,7 +116,8 @@ export function openTextPutInput(texts: readonly string[]): ClientPutInput {
   };
   const totalBytes = () => countBytes(bodies);
   const isBulk = bodies.length > 1;
-  return { kind: "sequence", name: source, source, isStream: true, isBulk, totalBytes, separatorBytes: 0, read };
+  const name = source;
+  return { kind: "sequence", name, file: null, source, isStream: true, isBulk, totalBytes, separatorBytes: 0, read };
 }
 
 /** Opens an input in which each file is a message; `-` is stdin. */
@@ -213,34 +221,4 @@ export async function* readUnsentFiles(
       yield [body];
     }
   }
-}
-
-/**
- * Yields the messages after those that earlier calls have put. Throws BAD_DATA if the earlier messages have changed.
- */
-export async function* readUnsentMessages(
-  input: MessageSequence,
-  { taken, digest }: PutInputProgress,
-  onSkipped: (messages: number, bytes: number) => void,
-): AsyncGenerator<readonly Uint8Array[], void, void> {
-  let skipped = 0;
-  let found = emptyInputDigest;
-  for await (const chunk of input.read()) {
-    const skip = Math.min(taken - skipped, chunk.length);
-    for (const item of chunk.slice(0, skip)) found = extendInputDigest(found, item);
-    skipped += skip;
-    onSkipped(skip, countBytes(chunk.slice(0, skip)));
-    if (skip > 0 && skipped === taken && found !== digest) {
-      throw new BatonError("BAD_DATA", inputChangedMessage(input.name, taken));
-    }
-    if (skip < chunk.length) yield chunk.slice(skip);
-  }
-  if (skipped < taken) throw new BatonError("BAD_DATA", inputChangedMessage(input.name, taken));
-}
-
-function inputChangedMessage(name: string, taken: number): string {
-  const first = taken === 1
-    ? "its first message is not the one that was"
-    : `its first ${countWithNoun(taken, "message")} are not those that were`;
-  return `Cannot go on with ${name}: ${first} put; without --resume all are put`;
 }

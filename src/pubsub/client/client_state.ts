@@ -62,6 +62,18 @@ export interface PutInputProgress {
   readonly taken: number;
   /** The digest of the messages that were taken from the input. It reveals a changed input. */
   readonly digest: string;
+  /** The file that was read; undefined if the input is not a regular file with several messages. */
+  readonly file?: PutFileMark | undefined;
+}
+
+/** Recognizes a file after its rotation. */
+export interface PutFileMark {
+  readonly ino: number;
+  readonly modifiedMs: number;
+  /** Short digests: of the first message of the file, of the first two, and so on. */
+  readonly starts: readonly string[];
+  /** The inode of the next file of this name, if that was seen while it was empty. It then has only new messages. */
+  readonly emptyIno?: number;
 }
 
 /**
@@ -319,11 +331,15 @@ export class ClientState implements Disposable {
 
   inputPosition(topic: string, name: string): PutInputProgress | null {
     const [row] = this.#readVerified(clientStateTables.inputs, "WHERE topic = ? AND name = ?", topic, name);
-    return row === undefined ? null : { name, taken: Number(row["taken"]), digest: String(row["digest"]) };
+    if (row === undefined) return null;
+    const [digest = "", file] = String(row["digest"]).split(" ");
+    return { name, taken: Number(row["taken"]), digest, ...file === undefined ? {} : { file: JSON.parse(file) } };
   }
 
-  setInput(topic: string, { name, taken, digest }: PutInputProgress): void {
-    this.#file.replace(clientStateTables.inputs, { topic, name, taken, digest });
+  setInput(topic: string, { name, taken, digest, file }: PutInputProgress): void {
+    // The format has no column for the file.
+    const stored = file === undefined ? digest : `${digest} ${JSON.stringify(file)}`;
+    this.#file.replace(clientStateTables.inputs, { topic, name, taken, digest: stored });
   }
 
   forgetInput(topic: string, name: string): void {

@@ -67,7 +67,18 @@ export class PutFilesCheckpoint implements PutInputCheckpoint {
 }
 
 export const emptyInputDigest = "";
+const sha256Digits = 64;
 
-export function extendInputDigest(chain: string, item: Uint8Array): string {
-  return sha256Hex(chain, item);
+/**
+ * Adds a message to a digest. The result contains the digest of all messages and, before it, the one of all but the
+ * last. With both, the last message can be recognized.
+ */
+export function extendInputDigest(digest: string, item: Uint8Array): string {
+  const before = wholeInputDigest(digest);
+  return `${before}${sha256Hex(before, item)}`;
+}
+
+/** Returns the part of a digest that covers all messages. */
+export function wholeInputDigest(digest: string): string {
+  return digest.slice(-sha256Digits);
 }

@@ -70,6 +70,11 @@ export class PubsubClientSession {
     return this.state.id;
   }
 
+  /** Returns a new session of the same client, for a publisher that counts from 1 again. */
+  nextSession(): PubsubClientSession {
+    return new PubsubClientSession(this.state, this.#requester, "own");
+  }
+
   /** The number of subscribe, unsubscribe and seek operations at the topic in this session. */
   operationCount(topic: string): number {
     return this.#operationCounts.get(topic) ?? 0;

@@ -1,14 +1,17 @@
 /**
- * Splits a stream of bytes into messages at a separator. After the last message, no separator is needed. Reads no
- * files.
+ * Splits a stream of bytes into messages at a separator. Reads no files.
  */
 import { BatonError } from "../../base/errors.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
 
-/** Yields the messages that are complete with each chunk. Throws BAD_DATA for a message over the limit. */
+/**
+ * Yields the messages that are complete with each chunk. Throws BAD_DATA for a message over the limit. The bytes after
+ * the last separator are the last message, unless `onUnfinished` takes them.
+ */
 export async function* splitInputIntoMessages(
   chunks: AsyncIterable<Uint8Array>,
   separator: number,
+  onUnfinished?: (bytes: Uint8Array) => void,
 ): AsyncGenerator<Uint8Array[], void, void> {
   let open: Uint8Array[] = [];
   let openBytes = 0;
@@ -39,5 +42,7 @@ export async function* splitInputIntoMessages(
     keep(chunk.subarray(at));
     if (items.length > 0) yield items;
   }
-  if (openBytes > 0) yield [close()];
+  if (openBytes === 0) return;
+  if (onUnfinished === undefined) yield [close()];
+  else onUnfinished(close());
 }

@@ -201,6 +201,31 @@ describe("two processes of one user at the same time", () => {
   });
 });
 
+test("a log that grows, is renamed, and is truncated: each complete line is published once", async () => {
+  const topic = newTopic();
+  const log = `${topic}.log`;
+  const resume = (change: string) => run(`${change}; @publish ${topic} -f ${log} --lines --resume`);
+  await run(`@subscribe ${topic} --until-empty`);
+  expect(await resume(`printf 'one\ntw' >${log}`)).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining("has no newline yet; --resume puts it when it has one"),
+  });
+  expect(await resume(`echo o >>${log}`)).toMatchObject({ code: 0, stderr: "" });
+  const renamed = await resume(`echo three >>${log}; mv ${log} ${log}.1; echo four >${log}`);
+  expect(renamed).toMatchObject({ code: 0, stderr: expect.stringContaining(`the old one is ${session.path(log)}.1`) });
+  const truncated = await resume(`echo five >>${log}; cp ${log} ${log}-1; echo six >${log}`);
+  expect(truncated).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`the old one is ${session.path(log)}-1`),
+  });
+  const changed = await resume(`echo 6 >other; echo six >>other; mv other ${log}`);
+  const advice = /: (mv .*? && touch .*?);/.exec(changed.stderr)?.[1] ?? "false";
+  expect(changed.code).toBe(65);
+  expect(await resume(advice)).toMatchObject({ code: 0 });
+  expect(await resume(`echo seven >>${log}`)).toMatchObject({ code: 0, stderr: "" });
+  expect((await run(`@subscribe ${topic} --until-empty`)).stdout).toBe("one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+});
+
 test("the shell completes the names of topics, whatever is in them", async () => {
   await run("@subscribe 'größe 1' --until-empty; @subscribe groß --until-empty");
   for (const command of ["publish", "subscribe"]) {

@@ -1,0 +1,244 @@
+/**
+ * A file that another program appends to, and that is rotated from time to time: `put --lines --resume` reads it again
+ * in each call. Finds the messages that are new, notices a rotation, and finds the file that has the old content.
+ */
+import type { Stats } from "node:fs";
+import { type FileHandle, open, readdir, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { emptyInputDigest, extendInputDigest, wholeInputDigest } from "../../src/pubsub/client/input_checkpoints.ts";
+import type { PutInputProgress } from "../../src/pubsub/client/client_state.ts";
+import { splitInputIntoMessages } from "../../src/pubsub/client/split_items.ts";
+import { unreadableInputError } from "../input_files.ts";
+
+const readBytes = 256 << 10;
+/** How many messages at the start of a file are compared to tell a new file from a changed one. */
+const startMessages = 8;
+/** The length of a digest in a mark. */
+const startDigestLength = 16;
+
+export class ResumedFile implements AsyncDisposable {
+  readonly path: string;
+  readonly ino: number;
+  readonly modifiedMs: number;
+  readonly isEmpty: boolean;
+  readonly #separator: number;
+  readonly #handle: FileHandle;
+  /** The bytes after the last separator, once the file was read to its end. Another program may still add to them. */
+  unfinished: Uint8Array | null = null;
+
+  /** Rejects with IO if the file cannot be opened. */
+  static async open(path: string, separator: number): Promise<ResumedFile> {
+    try {
+      const handle = await open(path, "r");
+      return new ResumedFile(path, separator, handle, await handle.stat());
+    } catch (thrown) {
+      throw unreadableInputError(path, thrown);
+    }
+  }
+
+  private constructor(path: string, separator: number, handle: FileHandle, { ino, mtimeMs, size }: Stats) {
+    this.path = path;
+    this.#separator = separator;
+    this.#handle = handle;
+    this.ino = ino;
+    this.modifiedMs = mtimeMs;
+    this.isEmpty = size === 0;
+  }
+
+  /** Yields the complete messages, from the start of the file. */
+  messages(): AsyncIterable<readonly Uint8Array[]> {
+    this.unfinished = null;
+    return splitInputIntoMessages(this.#chunks(), this.#separator, (bytes) => this.unfinished = bytes);
+  }
+
+  async *#chunks(): AsyncGenerator<Uint8Array, void, void> {
+    for (let at = 0;;) {
+      const { bytesRead, buffer } = await this.#handle.read(Buffer.allocUnsafe(readBytes), 0, readBytes, at).catch(
+        (thrown) => {
+          throw unreadableInputError(this.path, thrown);
+        },
+      );
+      if (bytesRead === 0) return;
+      at += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#handle.close();
+  }
+}
+
+/** How a file that does not continue the one of which messages were put compares with it. */
+export interface FileComparison {
+  readonly ino: number;
+  readonly isEmpty: boolean;
+  /** True if the file has at least one complete message. */
+  readonly hasMessages: boolean;
+  /** True if the file begins as the old one did. The first messages of both are compared. */
+  readonly startsAlike: boolean;
+  /** True if the file contains the last message that was put. */
+  readonly hasLast: boolean;
+}
+
+export type ReplacedFileDecision =
+  /** None of the messages in the file were put. */
+  | "new"
+  /** The file has no messages yet. */
+  | "no messages yet"
+  /** Some of the messages may have been put, others not. */
+  | "unclear";
+
+/** Decides what is in a file that is not the one of which messages were put. `old` is that file, if it was found. */
+export function decideReplacedFile(
+  { taken, file: mark }: PutInputProgress,
+  now: FileComparison,
+  old: object | null,
+): ReplacedFileDecision {
+  if (now.isEmpty && old === null) return "new";
+  if (!now.hasMessages) return "no messages yet";
+  if (mark === undefined) return "unclear";
+  if (taken === 0 || mark.emptyIno === now.ino) return "new";
+  return now.startsAlike || now.hasLast ? "unclear" : "new";
+}
+
+/**
+ * Resolves with the messages that were not put, as they are read; with null if the file does not begin with those that
+ * were put.
+ */
+export async function readUnsentMessages(
+  file: Pick<ResumedFile, "messages" | "unfinished">,
+  { taken, digest }: Pick<PutInputProgress, "taken" | "digest">,
+  { starts = [], onSkipped = () => {} }: {
+    /** Gets the short digests of the start of the file. */
+    readonly starts?: string[];
+    readonly onSkipped?: (messages: number, bytes: number) => void;
+  } = {},
+): Promise<AsyncIterable<readonly Uint8Array[]> | null> {
+  const messages = withStarts(file.messages(), starts)[Symbol.asyncIterator]();
+  let skipped = 0;
+  let bytes = 0;
+  let found = emptyInputDigest;
+  const skip = (items: readonly Uint8Array[]) => {
+    for (const item of items) {
+      found = extendInputDigest(found, item);
+      bytes += item.byteLength;
+    }
+    skipped += items.length;
+  };
+  let first: readonly Uint8Array[] = [];
+  while (skipped < taken) {
+    const { done, value: chunk } = await messages.next();
+    if (done === true) break;
+    first = chunk.slice(taken - skipped);
+    skip(chunk.slice(0, taken - skipped));
+  }
+  if (skipped === taken - 1 && file.unfinished !== null) {
+    // A call without --resume has also put the last line, which had no newline.
+    skip([file.unfinished]);
+    file.unfinished = null;
+  }
+  if (skipped < taken || wholeInputDigest(found) !== wholeInputDigest(digest)) return null;
+  onSkipped(skipped, bytes);
+  return (async function* () {
+    if (first.length > 0) yield first;
+    yield* { [Symbol.asyncIterator]: () => messages };
+  })();
+}
+
+/** Passes messages on, and adds the short digests of the first ones to `starts`. */
+async function* withStarts(
+  chunks: AsyncIterable<readonly Uint8Array[]>,
+  starts: string[],
+): AsyncGenerator<readonly Uint8Array[], void, void> {
+  let start = emptyInputDigest;
+  for await (const chunk of chunks) {
+    for (const item of chunk.slice(0, startMessages - starts.length)) {
+      start = extendInputDigest(start, item);
+      starts.push(wholeInputDigest(start).slice(0, startDigestLength));
+    }
+    yield chunk;
+  }
+}
+
+/** Compares a file with what was put of the file that had its name. Reads it to its end. */
+export async function compareResumedFile(
+  file: ResumedFile,
+  { digest, file: mark }: PutInputProgress,
+): Promise<FileComparison> {
+  const starts: string[] = [];
+  let hasLast = false;
+  const beforeLast = digest.slice(0, -wholeInputDigest(digest).length);
+  for await (const chunk of withStarts(file.messages(), starts)) {
+    for (const item of chunk) {
+      hasLast ||= wholeInputDigest(extendInputDigest(beforeLast, item)) === wholeInputDigest(digest);
+    }
+  }
+  const compared = Math.min(starts.length, mark?.starts.length ?? 0);
+  const startsAlike = compared > 0 && starts[compared - 1] === mark?.starts[compared - 1];
+  return { ino: file.ino, isEmpty: file.isEmpty, hasMessages: starts.length > 0, startsAlike, hasLast };
+}
+
+/** The file that has the content of which messages were put, after a rotation. */
+export interface OldFile {
+  readonly path: string;
+  /** True if the file was renamed, false if it is a copy. */
+  readonly isRenamed: boolean;
+  /** Rotated files that are newer. If the file was rotated several times, their messages were not put. */
+  readonly newer: readonly string[];
+}
+
+/**
+ * Finds the old file in the folder of the file that has its name now. A file that was renamed is found by its inode. A
+ * copy must be the only rotated file that was written after the messages were put, and begins with them.
+ */
+export async function findOldFile(
+  { path, ino }: Pick<ResumedFile, "path" | "ino">,
+  separator: number,
+  place: PutInputProgress,
+): Promise<OldFile | null> {
+  const { file: mark, taken } = place;
+  if (mark === undefined) return null;
+  const others = await filesBeside(path);
+  const renamed = mark.ino === ino ? [] : others.filter((other) => other.ino === mark.ino);
+  const copies = taken === 0 ? [] : others.filter(({ isRotated, mtimeMs }) => isRotated && mtimeMs >= mark.modifiedMs);
+  for (const candidates of [renamed, copies]) {
+    const found = [];
+    for (const candidate of candidates) if (await beginsWith(candidate.path, separator, place)) found.push(candidate);
+    const [old] = found;
+    if (old === undefined || found.some(({ ino }) => ino !== old.ino)) continue;
+    const newer = others.filter((other) => other.isRotated && other.mtimeMs > old.mtimeMs);
+    return { path: old.path, isRenamed: candidates === renamed, newer: newer.map((other) => other.path) };
+  }
+  return null;
+}
+
+interface FileBeside {
+  readonly path: string;
+  readonly ino: number;
+  readonly mtimeMs: number;
+  /** True if the file has the name of a rotated file, such as app.log.1 or app.log-20261129. */
+  readonly isRotated: boolean;
+}
+
+async function filesBeside(path: string): Promise<FileBeside[]> {
+  const folder = dirname(path);
+  const own = basename(path);
+  const files: FileBeside[] = [];
+  for (const name of await readdir(folder)) {
+    const found = await stat(join(folder, name)).catch(() => null); // it may just have been removed
+    if (name === own || !found?.isFile()) continue;
+    const isRotated = name.startsWith(`${own}.`) || name.startsWith(`${own}-`);
+    files.push({ path: join(folder, name), ino: found.ino, mtimeMs: found.mtimeMs, isRotated });
+  }
+  return files;
+}
+
+async function beginsWith(path: string, separator: number, place: PutInputProgress): Promise<boolean> {
+  try {
+    await using file = await ResumedFile.open(path, separator);
+    return (await readUnsentMessages(file, place)) !== null;
+  } catch {
+    return false; // a file that cannot be read is not the old file
+  }
+}

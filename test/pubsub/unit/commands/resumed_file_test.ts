@@ -1,0 +1,350 @@
+/** A log that is read by `put --lines --resume`, grows, is rotated and changed: each line is put once. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { putInputMessages } from "../../../../commands/pubsub/client_put.ts";
+import { openSplitPutInput } from "../../../../commands/pubsub/put_input.ts";
+import { decideReplacedFile } from "../../../../commands/pubsub/resumed_file.ts";
+import { systemClock } from "../../../../src/base/support/clock.ts";
+import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
+import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
+import type {
+  PubsubRequester,
+  PubsubRequestOptions,
+  PubsubRequestOutcome,
+} from "../../../../src/pubsub/client/requester.ts";
+import type { PubsubMessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import { fakeIo } from "../../../support/fake_io.ts";
+import { seededRandom, testSeed } from "../../../support/random.ts";
+
+let folder = "";
+let log = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-rotation-"));
+  log = join(folder, "app.log");
+  stored = [];
+  known.clear();
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The lines that the server has stored. It stores each counter of a session once. */
+let stored: string[] = [];
+const known = new Set<string>();
+
+type Fate = "done" | "done, unheard" | "lost";
+
+function serve({ counter, headers, body, batch }: PubsubMessageOf<"PUT">, fate: Fate): PubsubRequestOutcome {
+  const { number, key } = headers?.fromSession ?? headers?.session ?? { number: 0, key: "" };
+  for (const [at, item] of (batch ?? [body ?? new Uint8Array(0)]).entries()) {
+    const id = `${number} ${key} ${counter + at}`;
+    if (fate === "lost" || known.has(id)) continue;
+    known.add(id);
+    stored.push(new TextDecoder().decode(item));
+  }
+  if (fate !== "done") return { kind: "unknown", why: "nothing was heard", response: null };
+  return { kind: "response", response: { name: "STATUS", sender: "s1", status: "OK", headers: {} } };
+}
+
+/** The process ends at its write with this number, before or after the state has it. */
+interface Kill {
+  readonly write: number;
+  readonly isWritten: boolean;
+}
+
+interface Put {
+  /** The number of messages, or the code of the error. */
+  readonly result: number | string;
+  readonly said: string;
+}
+
+async function put({ path = log, resume = true, fate = () => "done", kill }: {
+  readonly path?: string;
+  readonly resume?: boolean;
+  readonly fate?: () => Fate;
+  readonly kill?: Kill;
+} = {}): Promise<Put> {
+  using state = await ClientState.open(join(folder, "state"), "a", { waitMs: 0, clock: systemClock() });
+  let writes = 0;
+  const write = state.runTransaction.bind(state);
+  state.runTransaction = (work, options) => {
+    writes++;
+    if (kill === undefined || writes < kill.write) return write(work, options);
+    if (writes === kill.write && kill.isWritten) write(work, options);
+    throw new Error("killed");
+  };
+  const request = (message: PubsubMessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {
+    if (kill !== undefined && writes >= kill.write) return Promise.reject(new Error("killed"));
+    onSent?.();
+    return Promise.resolve(serve(message, message.batch?.length === 0 ? "done" : fate()));
+  };
+  const io = fakeIo();
+  const result = await putInputMessages({
+    call: { values: { resume, json: false, progress: false, quiet: false, verbose: false } as never, io },
+    client: new PubsubClientSession(state, { request } as unknown as PubsubRequester),
+    topic: "news",
+    stop: { finish: new AbortController().signal, now: new AbortController().signal },
+    input: openSplitPutInput(path, "lines"),
+    command: "baton publish news",
+  }).then(({ messages }) => messages, (error) => `${error.code} ${error.message}`);
+  return { result, said: io.stderr() };
+}
+
+/** Moves each file to the next number, as logrotate does, and the log to app.log.1. */
+function shiftRotated(): void {
+  const last = readdirSync(folder).filter((name) => name.startsWith("app.log.")).length;
+  for (let number = last; number > 0; number--) renameSync(`${log}.${number}`, `${log}.${number + 1}`);
+}
+
+function renameAway(): void {
+  shiftRotated();
+  renameSync(log, `${log}.1`);
+  writeFileSync(log, "");
+}
+
+function copyAndTruncate(): void {
+  shiftRotated();
+  copyFileSync(log, `${log}.1`);
+  truncateSync(log);
+}
+
+const nothingLeft = "baton: nothing was left to put\n";
+const unfinished = (path: string) =>
+  `baton: the last line of ${path} has no newline yet; --resume puts it when it has one\n`;
+
+test("an unfinished last line is left to a later call", async () => {
+  writeFileSync(log, "one\ntw");
+  expect(await put()).toEqual({ result: 1, said: unfinished(log) });
+  expect(await put()).toEqual({ result: 0, said: `${unfinished(log)}${nothingLeft}` });
+  appendFileSync(log, "o\n");
+  expect(await put()).toEqual({ result: 1, said: "" });
+  expect(stored).toEqual(["one", "two"]);
+});
+
+test("without --resume the last line needs no newline, and --resume goes on after it", async () => {
+  writeFileSync(log, "one\ntwo");
+  expect(await put({ resume: false })).toEqual({ result: 2, said: "" });
+  expect(await put()).toEqual({ result: 0, said: nothingLeft });
+  appendFileSync(log, "\nthree\n");
+  expect(await put()).toEqual({ result: 1, said: "" });
+  expect(stored).toEqual(["one", "two", "three"]);
+});
+
+describe.each([["renamed", renameAway], ["copied and truncated", copyAndTruncate]])(
+  "a log that was %s",
+  (_, rotate) => {
+    test("the rest of the old file is put first, then the new file", async () => {
+      writeFileSync(log, "1\n2\n");
+      await put();
+      appendFileSync(log, "3\n4");
+      rotate();
+      expect(await put()).toEqual({ result: 1, said: unfinished(`${log}.1`) });
+      writeFileSync(log, "5\n");
+      const said = `baton: ${log} is a new file; the old one is ${log}.1, and all of it was put\n` +
+        `baton: the last line of ${log}.1 has no newline, and was not put; to put it as it is: ` +
+        `tail -n 1 ${log}.1 | baton publish news --lines -\n`;
+      expect(await put()).toEqual({ result: 1, said });
+      expect(await put({ path: `${log}.1` })).toEqual({ result: 0, said: `${unfinished(`${log}.1`)}${nothingLeft}` });
+      expect(stored).toEqual(["1", "2", "3", "5"]);
+    });
+
+    test("a file that was seen empty may repeat the lines of the old one", async () => {
+      writeFileSync(log, "1\n2\n");
+      await put();
+      rotate();
+      await put();
+      appendFileSync(log, "1\n2\n3\n");
+      expect((await put()).result).toBe(3);
+      expect(stored).toEqual(["1", "2", "1", "2", "3"]);
+    });
+
+    test("an old file that is no longer there: the way to put its rest is named", async () => {
+      writeFileSync(log, "1\n2\n");
+      await put();
+      rotate();
+      rmSync(`${log}.1`);
+      appendFileSync(log, "5\n6\n7\n");
+      expect(await put()).toEqual({
+        result: 3,
+        said: `baton: ${log} is a new file; the old one is not in its folder, 2 messages of it were put; ` +
+          "to put its rest: tail -n +3 OLD-FILE | baton publish news --lines -\n",
+      });
+      expect(stored).toEqual(["1", "2", "5", "6", "7"]);
+    });
+
+    test("a file that was rotated between two rotations is named", async () => {
+      writeFileSync(log, "1\n");
+      await put();
+      rotate();
+      appendFileSync(log, "2\n");
+      utimesSync(log, new Date(), new Date(Date.now() + 1000));
+      rotate();
+      writeFileSync(log, "3\n");
+      expect((await put()).said).toContain(
+        `${log}.1 is newer than ${log}.2; if it was never put: baton publish news --lines - <${log}.1`,
+      );
+      expect(stored).toEqual(["1", "3"]);
+    });
+  },
+);
+
+describe("a file of which it is unclear what was put is refused, and the advice works", () => {
+  test.each([
+    ["a changed line", "1\ntwo\n3\n"],
+    ["without its first lines", "3\n4\n"],
+    ["without its last lines", "1\n2\n"],
+  ])("%s", async (_, content) => {
+    writeFileSync(log, "1\n2\n3\n");
+    await put();
+    const changed = join(folder, "new");
+    writeFileSync(changed, content);
+    renameSync(changed, log);
+    const { result } = await put();
+    expect(result).toStartWith(
+      `BAD_DATA Cannot go on with the lines of ${log}: its first 3 messages are not those that were put, ` +
+        "and it may contain messages that were. " +
+        `To go on with an empty file: mv ${log} ${log}.changed && touch ${log}; then, `,
+    );
+    renameSync(log, `${log}.changed`);
+    writeFileSync(log, "");
+    expect((await put()).result).toBe(0);
+    appendFileSync(log, "1\n");
+    expect((await put()).result).toBe(1);
+    expect(stored).toEqual(["1", "2", "3", "1"]);
+  });
+
+  test("a renamed file beside one that begins with the same lines", async () => {
+    writeFileSync(log, "1\n");
+    await put();
+    renameSync(log, `${log}.1`);
+    writeFileSync(log, "1\n2\n");
+    expect((await put()).result).toStartWith("BAD_DATA");
+    expect(stored).toEqual(["1"]);
+  });
+});
+
+test("a copy that replaces the file, with all its lines, is continued", async () => {
+  writeFileSync(log, "1\n");
+  await put();
+  writeFileSync(join(folder, "new"), "1\n2\n");
+  renameSync(join(folder, "new"), log);
+  expect(await put()).toEqual({ result: 1, said: "" });
+  expect(stored).toEqual(["1", "2"]);
+});
+
+test("what a file is that is not the old one", () => {
+  const place = { name: "", taken: 3, digest: "", file: { ino: 1, modifiedMs: 0, starts: [] } };
+  const now = { ino: 2, isEmpty: false, hasMessages: true, startsAlike: false, hasLast: false };
+  const empty = { ...now, isEmpty: true, hasMessages: false };
+  expect(decideReplacedFile(place, now, null)).toBe("new");
+  expect(decideReplacedFile(place, empty, null)).toBe("new");
+  expect(decideReplacedFile(place, empty, {})).toBe("no messages yet");
+  expect(decideReplacedFile(place, { ...now, hasMessages: false }, null)).toBe("no messages yet");
+  for (const alike of [{ startsAlike: true }, { hasLast: true }]) {
+    expect(decideReplacedFile(place, { ...now, ...alike }, {})).toBe("unclear");
+    expect(decideReplacedFile({ ...place, taken: 0 }, { ...now, ...alike }, {})).toBe("new");
+    const seen = { ...place, file: { ...place.file, emptyIno: 2 } };
+    expect(decideReplacedFile(seen, { ...now, ...alike }, {})).toBe("new");
+  }
+  expect(decideReplacedFile({ ...place, file: undefined }, now, null)).toBe("unclear");
+});
+
+const seed = testSeed();
+test(`each line is put once, whatever happens (BATON_SEED=${seed})`, async () => {
+  const random = seededRandom(seed);
+  const below = (limit: number) => Math.floor(random() * limit);
+  for (let round = 0; round < 40; round++) {
+    rmSync(folder, { recursive: true });
+    stored = [];
+    known.clear();
+    await ClientState.open(join(folder, "state"), "a", { waitMs: 0, clock: systemClock() }).then((state) =>
+      state[Symbol.dispose]()
+    );
+    let lines = 0;
+    let half = "";
+    let isRead = false;
+    const rotate = round % 2 === 0 ? renameAway : copyAndTruncate;
+    const story: string[] = [];
+    writeFileSync(log, "");
+    const append = () => {
+      const text = `line ${++lines}`;
+      const cut = below(4) === 0 ? below(text.length) : 0;
+      appendFileSync(log, `${half}${text.slice(0, cut)}`);
+      half = `${text.slice(cut)}\n`;
+      if (cut === 0) {
+        appendFileSync(log, half);
+        half = "";
+      }
+    };
+    for (let step = 0; step < 40; step++) {
+      const what = below(10);
+      if (what < 5) {
+        story.push("append");
+        for (let count = below(6); count >= 0; count--) append();
+      } else if (what < 6 && isRead) {
+        story.push("rotate");
+        appendFileSync(log, half);
+        half = "";
+        rotate();
+        isRead = false;
+      } else {
+        const kill = below(3) === 0 ? { write: 1 + below(8), isWritten: below(2) === 0 } : undefined;
+        const fate = () => (["done, unheard", "lost"] as const)[below(6)] ?? "done";
+        const { result } = await put({ fate, ...kill === undefined ? {} : { kill } });
+        story.push(`put ${JSON.stringify(kill)}: ${result}`);
+        if (typeof result === "number") isRead = readFileSync(log, "utf8").includes("\n");
+        else expect(result, story.join("\n")).not.toContain("Cannot go on");
+      }
+    }
+    appendFileSync(log, `${half}end\n`);
+    expect((await put()).result, story.join("\n")).toBeNumber();
+    const expected = Array.from({ length: lines }, (_, at) => `line ${at + 1}`);
+    expect(stored, story.join("\n")).toEqual([...expected, "end"]);
+  }
+});
+
+test(`lines that repeat: none is lost or put twice before a file is refused (BATON_SEED=${seed})`, async () => {
+  const random = seededRandom(seed);
+  const below = (limit: number) => Math.floor(random() * limit);
+  for (let round = 0; round < 40; round++) {
+    rmSync(folder, { recursive: true });
+    stored = [];
+    known.clear();
+    await ClientState.open(join(folder, "state"), "a", { waitMs: 0, clock: systemClock() }).then((state) =>
+      state[Symbol.dispose]()
+    );
+    const written: string[] = [];
+    let isRead = false;
+    writeFileSync(log, "");
+    for (let step = 0; step < 40; step++) {
+      const what = below(10);
+      if (what < 5) {
+        for (let count = below(4); count >= 0; count--) {
+          written.push(["tick", "tock"][below(2)] as string);
+          appendFileSync(log, `${written.at(-1)}\n`);
+        }
+      } else if (what < 6 && isRead) {
+        renameAway();
+        isRead = false;
+      } else {
+        const { result } = await put();
+        if (typeof result === "string") break;
+        isRead = readFileSync(log, "utf8") !== "";
+        if (isRead) expect(stored).toEqual(written);
+      }
+    }
+    expect(stored).toEqual(written.slice(0, stored.length));
+  }
+});
