@@ -207,7 +207,7 @@ export async function findOldFile(
     for (const candidate of candidates) if (await beginsWith(candidate.path, separator, place)) found.push(candidate);
     const [old] = found;
     if (old === undefined || found.some(({ ino }) => ino !== old.ino)) continue;
-    const newer = others.filter((other) => other.isRotated && other.mtimeMs > old.mtimeMs);
+    const newer = others.filter((other) => other.isRotated && other !== old && other.mtimeMs >= old.mtimeMs);
     return { path: old.path, isRenamed: candidates === renamed, newer: newer.map((other) => other.path) };
   }
   return null;
