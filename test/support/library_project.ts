@@ -18,18 +18,14 @@ export class LibraryProject implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), "baton-installed-"));
   /** Where programs without servers start a keeper. */
   readonly keeperFolder = join(this.folder, "keeper");
-  /** The name that programs import. */
-  readonly packageName: string;
 
   /** Builds the library, packs it and its dependencies, and installs what was packed, without the network. */
   constructor() {
     const built = join(this.folder, "built");
     this.#succeed("sh", [join(root, "scripts/build_library"), built]);
-    const { name, dependencies } = JSON.parse(readFileSync(join(built, "package.json"), "utf8")) as {
-      name: string;
+    const { dependencies } = JSON.parse(readFileSync(join(built, "package.json"), "utf8")) as {
       dependencies: Record<string, string>;
     };
-    this.packageName = name;
     const packed = join(this.folder, "packed");
     mkdirSync(packed);
     const packages = [built, ...Object.keys(dependencies).map((one) => join(root, "node_modules", one))];
@@ -60,10 +56,10 @@ export class LibraryProject implements Disposable {
   }
 
   /**
-   * Compiles all programs of the project, strictly, against the declarations of the package. Returns what the compiler
-   * reports.
+   * Checks the types of all programs of the project, strictly, against the declarations of the package. Returns what
+   * the compiler reports.
    */
-  compile(): string {
+  checkTypes(): string {
     const types = this.path("node_modules/@types/node");
     if (!existsSync(types)) {
       cpSync(join(root, "node_modules/@types/node"), types, { recursive: true });
@@ -71,27 +67,28 @@ export class LibraryProject implements Disposable {
     }
     const compilerOptions = {
       ...{ target: "es2024", lib: ["es2024", "esnext.disposable"], module: "nodenext", types: ["node"] },
-      ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, outDir: "compiled", rootDir: "." },
+      ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true },
     };
     // Deno would read a tsconfig.json.
     writeFileSync(this.path("compile.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
     return this.#spawn(tool("tsc"), ["-p", "compile.json"]).out;
   }
 
-  /** Runs a program: the runtime with its first arguments; the program and its arguments. */
-  run([program = "", ...first]: readonly string[], ...words: string[]): ProjectRun {
-    return this.#spawn(program, [...first, ...words]);
+  /** Runs a runtime with its arguments, and with further variables. */
+  run([program = "", ...args]: readonly string[], variables: Readonly<Record<string, string>> = {}): ProjectRun {
+    return this.#spawn(program, args, variables);
   }
 
   [Symbol.dispose](): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  #spawn(program: string, args: readonly string[]): ProjectRun {
+  #spawn(program: string, args: readonly string[], variables: Readonly<Record<string, string>> = {}): ProjectRun {
     const cwd = existsSync(this.path(".")) ? this.path(".") : this.folder;
     const env = {
       ...{ PATH: process.env["PATH"], HOME: this.folder, NO_COLOR: "1", BATON_KEEPER_DIR: this.keeperFolder },
       DENO_DIR: process.env["DENO_DIR"] ?? join(tmpdir(), "baton-deno-cache"),
+      ...variables,
     };
     const ended = spawnSync(program, args, {
       cwd,
@@ -112,17 +109,13 @@ export class LibraryProject implements Disposable {
 /** Checks the types of programs as Deno does. */
 export const denoCheck: readonly string[] = [tool("deno"), "check", "--quiet"];
 
-/** The runtimes that the library supports, each with the programs that it runs: Node.js needs compiled ones. */
-export function libraryRuntimes(): readonly {
-  name: string;
-  command: readonly string[];
-  programs: "compiled" | "source";
-}[] {
+/** The runtimes that the library supports. */
+export function libraryRuntimes(): readonly { name: string; command: readonly string[] }[] {
   const { status, stdout, stderr } = spawnSync("sh", [join(root, "scripts/install_node")], { encoding: "utf8" });
   if (status !== 0) throw new Error(`Node.js 22 is needed: ${stderr}`);
   return [
-    { name: "Node.js", command: [stdout.trim(), "--disable-warning=ExperimentalWarning"], programs: "compiled" },
-    { name: "Bun", command: [tool("bun")], programs: "source" },
-    { name: "Deno", command: [tool("deno"), "run", "-A", "--quiet"], programs: "source" },
+    { name: "Node.js", command: [stdout.trim(), "--disable-warning=ExperimentalWarning"] },
+    { name: "Bun", command: [tool("bun")] },
+    { name: "Deno", command: [tool("deno"), "run", "-A", "--quiet"] },
   ];
 }

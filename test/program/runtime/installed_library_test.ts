@@ -1,10 +1,10 @@
 /**
- * The library as an installed package in an empty project, under each runtime: the programs of docs/library.md, and the
- * examples.
+ * The library as an installed package in an empty project, under each runtime: the programs of docs/library.md run as
+ * they are written, one runtime after the other, with the same keeper and folder.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
-import { basename, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { killKeeper } from "../../support/baton_session.ts";
 import { denoCheck, LibraryProject, libraryRuntimes } from "../../support/library_project.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";
@@ -25,27 +25,19 @@ interface PageProgram {
 
 const programs: readonly PageProgram[] = page.split(/^##? /m).slice(1).flatMap((section) => {
   const name = section.split("\n", 1)[0] ?? "";
-  return [...section.matchAll(/```ts\n(.*?)```/gs)].map(([, text = ""]) => {
+  return [...section.matchAll(/```js\n(.*?)```/gs)].map(([, text = ""]) => {
     const prints = [...text.matchAll(/\/\/ prints: (.*?)(?= \/\/ prints:|$)/gm)].map((match) => match[1] ?? "");
     return { name, text, prints };
   });
 });
-const fileOf = (runtime: string, name: string) => `${runtime}_${name}`.toLowerCase().replaceAll(/\W+/g, "_") + ".ts";
+const fileOf = (name: string, ending: string) => `${name.toLowerCase().replaceAll(/\W+/g, "_")}.${ending}`;
 const runtimes = libraryRuntimes();
-const examples = join(root, "docs/examples/library");
 
 let project: LibraryProject;
 let cluster: PubsubCluster;
 /** A service with a key. */
 let encrypted: PubsubCluster;
 let complaints = "";
-
-/** Each runtime has a client ID of its own, and a root of its own where the program needs no service. */
-function programOf(text: string, runtime: string): string {
-  const root = text.includes("PubsubClient") ? "" : `/${runtime}`;
-  return text.replace("zk1:2181,zk2:2181,zk3:2181/app", `${cluster.backend.servers}${root}`)
-    .replace('"alice"', `"alice-${runtime}"`).replace('"bob"', `"bob-${runtime}"`);
-}
 
 beforeAll(async () => {
   project = new LibraryProject();
@@ -54,22 +46,14 @@ beforeAll(async () => {
   const words = ["--key", project.path("service.key")];
   const { backend } = cluster;
   encrypted = await PubsubCluster.start({ as: "processes", backend, serverWords: words, proxyWords: words });
-  const installed = (text: string) =>
-    text.replaceAll(/from "(@[\w-]+\/)?baton(?=["/])/g, `from "${project.packageName}`);
-  for (const { name: runtime } of runtimes) {
-    for (const { name, text } of programs) project.write(fileOf(runtime, name), programOf(installed(text), runtime));
+  for (const { name, text } of programs) {
+    project.write(fileOf(name, "mjs"), text);
+    project.write(fileOf(name, "ts"), text); // TypeScript checks the declarations with it
   }
-  for (const file of readdirSync(examples)) {
-    const text = readFileSync(join(examples, file), "utf8").replace(
-      "../../../src/library/baton.ts",
-      project.packageName,
-    );
-    project.write(`example_${file}`, text);
-  }
-  complaints = project.compile();
+  complaints = project.checkTypes();
 });
-afterEach(() => killKeeper(project.keeperFolder));
 afterAll(async () => {
+  killKeeper(project.keeperFolder);
   await encrypted?.[Symbol.asyncDispose]();
   await cluster?.[Symbol.asyncDispose]();
   project?.[Symbol.dispose]();
@@ -85,62 +69,25 @@ test("the page has a program for each kind of object", () => {
 
 test("the programs compile strictly against the declarations of the package, and Deno finds them, too", () => {
   expect(complaints).toBe("");
-  const files = programs.map(({ name }) => fileOf("Deno", name));
-  const { code, err } = project.run(denoCheck, ...files);
+  const files = programs.map(({ name }) => fileOf(name, "ts"));
+  const { code, err } = project.run([...denoCheck, ...files]);
   expect([code, err]).toEqual([0, ""]);
 });
 
-for (const { name: runtime, command, programs: kind } of runtimes) {
+for (const { name: runtime, command } of runtimes) {
   describe(runtime, () => {
-    const run = (file: string) => {
-      rmSync(project.path("store"), { recursive: true, force: true });
-      const program = kind === "source" ? file : join("compiled", `${basename(file, ".ts")}.js`);
-      return project.run(command, program, cluster.backend.servers);
-    };
-
-    for (const { name, prints } of programs) {
+    for (const { name, text, prints } of programs) {
       test(`the program of "${name}" prints what the page says`, () => {
-        expect(run(fileOf(runtime, name))).toEqual({
-          code: 0,
-          out: prints.map((line) => `${line}\n`).join(""),
-          err: "",
-        });
+        const service = text.includes("PubsubClient") ? { BATON_SERVERS: cluster.backend.servers } : {};
+        const expected = { code: 0, out: prints.map((line) => `${line}\n`).join(""), err: "" };
+        expect(project.run([...command, fileOf(name, "mjs")], service)).toEqual(expected);
       });
     }
 
-    const linesOf = (example: string) => {
-      const { code, out, err } = run(`example_${example}`);
-      expect([code, err]).toEqual([0, ""]);
-      return out.trim().split("\n");
-    };
-
-    test("four tasks share one lock", () => {
-      const lines = linesOf("lock.ts");
-      expect(lines).toHaveLength(8);
-      for (let at = 0; at < lines.length; at += 2) {
-        const [, id] = /^(\d) has the lock$/.exec(lines[at] ?? "") ?? [];
-        expect(lines[at + 1]).toBe(`${id} releases it: true`);
-      }
-    });
-
-    test("no participant of a barrier begins a round before all are through the one before", () => {
-      const lines = linesOf("barrier.ts");
-      const round = (number: number) => [1, 2, 3].map((rank) => `round ${number}: ${rank} of 3`);
-      expect([lines.slice(0, 3).sort(), lines.slice(3).sort()]).toEqual([round(1), round(2)]);
-    });
-
-    test("two pools work through one list, each item once; one that failed is tried again", () => {
-      expect(linesOf("pool.ts")).toEqual(["once each: true", "done: 12, failed: 0"]);
-    });
-
-    test("an election is followed from leader to leader", () => {
-      expect(linesOf("election.ts")).toEqual(["10.0.0.1:7000 leads", "10.0.0.2:7000 leads", "tokens grow: true"]);
-    });
-
     const runText = (text: string, own = command) => {
-      const file = fileOf(runtime, "text").replace(/ts$/, "js");
-      project.write(file, text.replaceAll("@baton-locks/baton", project.packageName));
-      return project.run(own, file);
+      const file = fileOf(`${runtime} text`, "js");
+      project.write(file, text);
+      return project.run([...own, file]);
     };
 
     test("three lines hold a lock at the keeper that they start; the program ends by itself", () => {
@@ -211,7 +158,7 @@ for (const { name: runtime, command, programs: kind } of runtimes) {
 
     test("an encrypted service is used with keys, and refuses a client without them; an empty message arrives", () => {
       const text = `
-        import { PubsubClient } from "${project.packageName}/pubsub";
+        import { PubsubClient } from "@baton-locks/baton/pubsub";
         const place = { proxies: ["${encrypted.proxy().endpoint}"], stateDir: "state-${runtime}" };
         const keys = { keyFile: "client.key", serviceKeyFile: "service.key.pub" };
         const topic = "encrypted-${runtime}";
@@ -224,9 +171,7 @@ for (const { name: runtime, command, programs: kind } of runtimes) {
         await stranger.close();
         await client.close();
       `;
-      project.write(`encrypted_${runtime}.js`, text);
-      const out = '"secret"\n""\nREFUSED\n';
-      expect(project.run(command, `encrypted_${runtime}.js`)).toEqual({ code: 0, out, err: "" });
+      expect(runText(text)).toEqual({ code: 0, out: '"secret"\n""\nREFUSED\n', err: "" });
     });
   });
 }
