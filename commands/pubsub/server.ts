@@ -41,8 +41,8 @@ export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
   summary: "keep topics for publishers and subscribers",
   usage: "--id ID --data-dir FOLDER|--store URL [options] | " +
-    "ls [--topics] | move TOPIC --to ID | drain ID [--to ID|--undo] | rebalance | forget ID --accept-loss | " +
-    "forget-client TOPIC CLIENT | verify | backup FOLDER | restore --accept-loss",
+    "ls|rebalance|verify | move TOPIC --to ID | drain ID [--to ID|--undo] | forget ID --accept-loss | " +
+    "forget-client TOPIC CLIENT | backup FOLDER|restore --accept-loss",
   details: [
     "Stores the messages of its topics on disk until every subscriber has received them. A message that was " +
     "confirmed survives kill -9. Clients reach servers through proxies (baton pubsub proxy), which assign " +

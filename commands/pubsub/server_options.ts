@@ -20,7 +20,7 @@ export const pubsubServerCommandSettings = {
   ...pubsubKeySettings,
   ...pubsubServiceSettings,
   handOff: toggleSetting("--hand-off", {
-    help: "on SIGTERM, hand off the topics to other servers before the end, within --drain-timeout",
+    help: "on SIGTERM, hand off the topics to other servers before the end; --drain-timeout limits the time",
   }),
   moved: toggleSetting("--moved", {
     basic: false,

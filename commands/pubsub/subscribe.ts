@@ -25,7 +25,8 @@ import {
 const subscribeSettings = {
   exec: flagSetting("--exec", textType("line"), {
     once: true,
-    help: "run this shell command for each message, with the message as stdin; exit 0 acknowledges it",
+    help: "run this shell command for each message, with the message as stdin, again if baton is killed during it; " +
+      "exit 0 acknowledges it",
   }),
   outDir: flagSetting("--out-dir", textType("folder"), {
     once: true,
