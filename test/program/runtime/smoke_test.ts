@@ -1,7 +1,7 @@
 /** The same smoke run under Bun, Deno and the binary: what depends on a runtime rather than on baton. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -49,6 +49,8 @@ describe.each(runtimes)("under $name", ({ name, command }) => {
       HOME: folder,
       PATH: process.env["PATH"],
       BATON_KEEPER_DIR: join(folder, "keeper"),
+      BATON_PUBSUB_STATE_DIR: join(folder, "states"),
+      BATON_STATE_DIR: join(folder, "state"),
       // Deno's own cache of compiled source, which HOME would move.
       DENO_DIR: process.env["DENO_DIR"] ?? join(tmpdir(), "baton-deno-cache"),
     };
@@ -61,6 +63,12 @@ describe.each(runtimes)("under $name", ({ name, command }) => {
       child.stdout?.once("data", (chunk: Buffer) => resolve(chunk.toString()));
       child.on("close", (code) => reject(new Error(`It ended with ${code} and said nothing`)));
     });
+  }
+
+  async function endByTerm(child: ChildProcess): Promise<void> {
+    const ended = new Promise((resolve) => child.on("close", resolve));
+    child.kill("SIGTERM");
+    await ended;
   }
 
   function shell(script: string, input = ""): Promise<Ended> {
@@ -128,8 +136,7 @@ describe.each(runtimes)("under $name", ({ name, command }) => {
     const holder = start(`exec ${baton} lock held -- sh -c 'echo started; exec sleep 600'`);
     await firstWords(holder);
     expect((await shell(`${baton} lock -n held -- true`)).code).toBe(75);
-    holder.kill("SIGTERM");
-    await new Promise((resolve) => holder.on("close", resolve));
+    await endByTerm(holder);
     expect((await shell(`${baton} lock -n held -- true`)).code).toBe(0);
   });
 
@@ -153,6 +160,44 @@ describe.each(runtimes)("under $name", ({ name, command }) => {
     expect([made.code, made.stdout.length]).toEqual([0, 41]);
     expect(await shell(`${baton} pubsub keygen --public curve.key`)).toEqual({ ...made, stderr: "" });
     await shell("rm curve.key curve.key.pub");
+  });
+
+  test("a script holds a lock over its steps, and a pool works through a list", async () => {
+    const hold = `held=$(${baton} hold steps --pid $$) || exit; eval "$held"; ${baton} check -q && echo held`;
+    expect(await shell(hold)).toMatchObject({ code: 0, stdout: "held\n" });
+    const pool = await shell(`${baton} pool smoke --items a,b,c -j 2 -- echo {}`);
+    expect([pool.code, pool.stdout.trim().split("\n").toSorted()]).toEqual([0, ["a", "b", "c"]]);
+  });
+
+  test("a job of a crontab runs", async () => {
+    // The tick has failed once, so its second try is due.
+    await shell(`${baton} lock job --tick '* * * * *' --timezone UTC --catch-up 1h --retry 1 -- false`);
+    const ran = join(folder, "ran"); // a job starts in the user's home
+    const line = `* * * * * echo ran >>${ran}`;
+    writeFileSync(join(folder, "cron"), `CRON_TZ=UTC\n#baton name=job catch-up=1h retry=1\n${line}\n`);
+    const cron = start(`exec ${baton} cron cron --splay 0`);
+    await eventually(() => existsSync(ran), { withinMs: 40_000, what: "the job to run" });
+    await endByTerm(cron);
+  });
+
+  test("ui serves its page, and rows to who has the token of its link; metrics are counted", async () => {
+    const ui = start(`exec ${baton} ui --listen 127.0.0.1:0`);
+    const [, address, token] = /(http\S*?)\/?#token=([\w-]+)/.exec(await firstWords(ui)) ?? [];
+    expect(await (await fetch(`${address}/`)).text()).toContain("<html");
+    expect((await fetch(`${address}/series`)).status).toBe(401);
+    const series = await fetch(`${address}/series`, { headers: { authorization: `Bearer ${token}` } });
+    expect(await series.json()).toHaveProperty("activity");
+    await endByTerm(ui);
+    expect((await shell(`${baton} metrics`)).stdout).toContain("# TYPE baton_");
+  });
+
+  test("a message is published and received", async () => {
+    const service = start(`exec ${baton} pubsub serve 2>&1`);
+    await firstWords(service);
+    await shell(`${baton} subscribe news --until-empty`);
+    await shell(`${baton} publish news hello`);
+    expect(await shell(`${baton} subscribe news --until-empty`)).toMatchObject({ code: 0, stdout: "hello\n" });
+    await endByTerm(service);
   });
 
   test("stdin and open descriptors reach the child, baton's own do not", async () => {
