@@ -87,6 +87,7 @@ const process = z.strictObject({
   error: z.string().nullable().describe("why its metrics could not be read; for people"),
   counters: z.record(z.string(), z.number()).describe("since the start of the process"),
   gauges: z.record(z.string(), z.number()),
+  disk_free_bytes: z.number().nullable().describe("free space of the disk of its data; null if it stores none"),
 }) satisfies z.ZodType<ProcessMetricsRow>;
 
 const serverInstant = z.iso.datetime().describe("UTC, by the servers' clock");

@@ -8,8 +8,6 @@ import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { ProductView, RowSource } from "../product.ts";
 import { type OpenRowSource, RowSources, type RowSourcesCall } from "./row_sources.ts";
 
-const judgedKinds = rowKinds.filter((kind) => kind !== "process");
-
 /** How long rows are followed until all have been read once, in milliseconds. Objects that change are read again. */
 const followMsMax = 30_000;
 
@@ -19,7 +17,7 @@ export async function findRowProblems(
   call: RowSourcesCall,
   zk: ZooKeeper,
 ): Promise<Finding[]> {
-  await using sources = await RowSources.open(views, call, judgedKinds);
+  await using sources = await RowSources.open(views, call, rowKinds);
   const readings = await Promise.all(sources.all.map((source) => readJudgedRows(source, zk)));
   const rows: JudgedRows = Object.assign({}, ...readings.map((reading) => reading.rows));
   return [...judgeRows(rows, Date.now()), ...readings.flatMap(({ findings }) => findings)];

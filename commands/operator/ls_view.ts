@@ -252,13 +252,13 @@ export function lsJson({ rows, details, scope, problems = [] }: LsReading): LsJs
 
 /**
  * Returns the JSON that is compared with the previous reading. Values that change all the time are left out: disk space
- * of stores, counters of processes.
+ * of stores and processes, counters of processes.
  */
 export function lsJsonToCompare(reading: LsReading): unknown {
   const { stores, processes, ...json } = lsJson(reading);
   return {
     ...json,
     stores: stores.map(({ disk: _disk, ...store }) => store),
-    processes: processes.map(({ counters: _counters, ...process }) => process),
+    processes: processes.map(({ counters: _counters, disk_free_bytes: _free, ...process }) => process),
   };
 }

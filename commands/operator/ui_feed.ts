@@ -79,7 +79,7 @@ export class UiFeed {
   readonly #findings = new FindingRecord();
   readonly #holdTimes = new HoldTimes();
   /** The totals of the rows that are polled; null while they are not known. */
-  #polled: PolledTotals | null = null;
+  #polled: Omit<PolledTotals, "responseMs"> | null = null;
   readonly #patched = new ListenerSet();
   readonly #readers = new ListenerSet();
   #readerCount = 0;
@@ -104,7 +104,8 @@ export class UiFeed {
     this.#readings = new TopicReadings(answers["/topic"]);
     this.#historyAnswer = answers["/history"];
     const { root } = call.values;
-    this.#about = { servers: "", root, version, isConnected: false, problems: [], isComplete: false, actions: [] };
+    const state = { isConnected: false, responseMs: null, isComplete: false };
+    this.#about = { servers: "", root, version, ...state, problems: [], actions: [] };
     this.#setAbout({});
     this.#publish();
   }
@@ -167,8 +168,10 @@ export class UiFeed {
   /** Samples the totals and judges all rows at intervals, while a server responds. */
   async #record(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const isKnown = this.#about.isConnected && this.#about.isComplete;
-      this.recorder.sample(Date.now(), isKnown ? this.#polled : null);
+      const { isConnected, isComplete, responseMs } = this.#about;
+      const isKnown = isConnected && isComplete;
+      const polled = isKnown && this.#polled !== null ? { ...this.#polled, responseMs: responseMs } : null;
+      this.recorder.sample(Date.now(), polled);
       if (isKnown) { for (const table of new Set(Object.values(tables))) this.#judgeRowsOf(table); }
       this.#publish();
       await sleep(this.#clock, sampleEveryMs, signal).catch(() => {});
@@ -213,6 +216,7 @@ export class UiFeed {
       this.#poll(zk, polled, end.signal),
       this.#readTopics(zk, end.signal),
       this.#readHistories(zk, end.signal),
+      this.#measureResponses(zk, end.signal),
     ];
     for (const task of tasks) task.catch((thrown) => end.abort(thrown));
     try {
@@ -221,7 +225,7 @@ export class UiFeed {
     } finally {
       this.#zk = null;
       end.abort(new Error("the session has ended"));
-      this.#setAbout({ isConnected: false });
+      this.#setAbout({ isConnected: false, responseMs: null });
       this.#publish();
       await Promise.allSettled(tasks);
     }
@@ -326,6 +330,20 @@ export class UiFeed {
     }
   }
 
+  /** Measures at intervals how long the server takes to answer, until the session ends. */
+  async #measureResponses(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const beganMs = this.#clock.now();
+      const isAnswered = await zk.exists(this.#about.root).then(() => true, (thrown: unknown) => {
+        if (signal.aborted || isTransientFailure(thrown)) return false;
+        throw thrown;
+      });
+      const ms = this.#clock.now() - beganMs;
+      this.#setAbout({ responseMs: isAnswered ? Math.round(10 * ms) / 10 : null });
+      await sleep(this.#clock, sampleEveryMs, signal).catch(() => {});
+    }
+  }
+
   /** Reads the history of locks at intervals, those that are held the longest first, until the session ends. */
   async #readHistories(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -359,12 +377,13 @@ export class UiFeed {
     this.#judgeRowsOf("stores");
     this.model.replace(
       "processes",
-      new Map(process.map(({ address, process, error, gauges }) => {
-        const found = Object.entries(rates.processes.get(address) ?? {}).filter(([, number]) => number > 0);
+      new Map(process.map(({ counters: _counters, ...row }) => {
+        const found = Object.entries(rates.processes.get(row.address) ?? {}).filter(([, number]) => number > 0);
         const byName = Object.fromEntries(found.map(([name, number]) => [name, rounded(number) ?? 0]));
-        return [address, { address, process, error, gauges, rates: byName }];
+        return [row.address, { ...row, rates: byName }];
       })),
     );
+    this.#judgeRowsOf("processes");
     const topics = this.#readings.totals(this.#topics.filter(({ served }) => served).length, Date.now());
     this.#polled = { ...topics, ...polledTotals(store, rates.stores) };
     this.#setProblems({ polled: problems });

@@ -17,6 +17,7 @@ import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicServer, type TopicServerOptions } from "../../src/pubsub/server/topic_server.ts";
 import { anyAbortSignal, onAbort } from "../../src/base/support/abort.ts";
+import { freeDiskBytes } from "../../src/base/storage/write_access.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
@@ -144,7 +145,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
       onProblem: serviceProblemLogger(log),
       onDraining: (isDraining) => logDraining(log, id, isDraining),
     }, signal);
-    await using _page = await openStatusPage(call, server, log);
+    await using _page = await openStatusPage(call, { server, store, log });
     logServing(log, id, { server, store, isProtected: security !== undefined });
     const connectionLog = new CoordinationConnectionLog(
       log,
@@ -216,13 +217,12 @@ function storeOptionsOf(values: PubsubServerCall["values"]): Partial<TopicStoreO
 
 async function openStatusPage(
   { values: { pubsubMetricsListen } }: PubsubServerCall,
-  server: TopicServer,
-  log: Log,
+  { server, store, log }: { readonly server: TopicServer; readonly store: TopicStoreLocation; readonly log: Log },
 ): Promise<AsyncDisposable | null> {
   if (pubsubMetricsListen === undefined) return null;
   const page = await serveStatusPage(pubsubMetricsListen, {
     health: () => pubsubServerHealth(server),
-    metrics: () => pubsubServerMetrics(server),
+    metrics: () => pubsubServerMetrics(server, store),
   });
   log(
     "info",
@@ -288,7 +288,7 @@ function checkAddresses({ values, sources }: PubsubServerCall): void {
 
 const { gauge, counter, histogram } = metricFactory("baton_pubsub_server");
 
-export async function pubsubServerMetrics(server: TopicServer): Promise<Metric[]> {
+async function pubsubServerMetrics(server: TopicServer, store: TopicStoreLocation): Promise<Metric[]> {
   const { requests, responses, refused, responsesDropped } = server.counters;
   const now = await server.statistics();
   return [
@@ -319,6 +319,9 @@ export async function pubsubServerMetrics(server: TopicServer): Promise<Metric[]
     gauge("topics_handing_off", "Topics being handed off to other servers", now.outgoingHandoffs),
     gauge("topics_receiving", "Topics being received from other servers", now.incomingTransfers),
     gauge("store_bytes", "Bytes of the store", now.usedBytes),
+    ...store.database === null
+      ? [gauge("disk_free_bytes", "Bytes that can still be written to the disk", freeDiskBytes(store.dataDir))]
+      : [],
     gauge("disk_full", "1 while messages are refused because the disk is full", now.full === null ? 0 : 1),
     gauge(
       "disk_used_ratio",

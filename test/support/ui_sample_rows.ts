@@ -36,6 +36,7 @@ const about: AboutRow = {
   root: "/baton",
   version: packageFile.version,
   isConnected: true,
+  responseMs: 3.2,
   problems: [],
   isComplete: true,
   actions: [],
@@ -297,7 +298,7 @@ function judgedFindings(
   ];
   const timed = (row: RecordedFindingRow): RecordedFindingRow => {
     const since = timeText(nowMs - (findingMinutes[row.id] ?? 0) * minuteMs);
-    return { ...row, since, is_older: row.id === "dead-letters" };
+    return { ...row, since, isOlder: row.id === "dead-letters" };
   };
   return Object.fromEntries(changes.flatMap(({ key, row }) => row === null ? [] : [[key, timed(row)]]));
 }
@@ -360,6 +361,7 @@ function sampledHour(nowMs: number): RecordedHour {
     published: wave(index, 1877, 60),
     behind: 38_000 + index * 9,
     pending: 1000 + Math.max(0, index - 250) * 2,
+    responseMs: 3 + Math.max(0, wave(index, 1, 2)),
     dead: 208 + Math.floor(index / 10),
     delivered: index > 320 ? 0 : wave(index, 14, 2),
   });
@@ -525,6 +527,7 @@ export function samplePage(nowMs: number): SamplePage {
         process: "keeper",
         error: null,
         gauges: { connections: 94, sessions: 121, nodes: 41_203 },
+        disk_free_bytes: 38 * 2 ** 30,
         rates: { requests: 812 },
       },
     },

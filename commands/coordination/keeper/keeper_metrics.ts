@@ -1,11 +1,10 @@
 /** Provides the keeper's /metrics and /healthz pages. */
-import { statfsSync } from "node:fs";
 import { type Metric, metricFactory } from "../../../src/base/terminal/metrics_text.ts";
 import type { StatusPageSource } from "../../../src/base/terminal/status_page.ts";
 import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper_limits.ts";
 import { keeperDatabaseFileName } from "../../../src/coordination/keeper/storage/keeper_rows.ts";
-import { whyStoreNotWritable } from "../../../src/base/storage/write_access.ts";
+import { freeDiskBytes, whyStoreNotWritable } from "../../../src/base/storage/write_access.ts";
 import { keeperNodeMetricsReader } from "./keeper_use.ts";
 import type { KeeperStatistics } from "../../../src/coordination/keeper/protocol/keeper_report.ts";
 
@@ -21,7 +20,11 @@ export function keeperStatusSource(
   const use = keeperNodeMetricsReader(keeper);
   return {
     health: () => healthOf(keeper.statistics(), dataDir),
-    metrics: async () => [...metricsOf(keeper.statistics(), keeper.limits), ...await use()],
+    metrics: async () => [
+      ...metricsOf(keeper.statistics(), keeper.limits),
+      gauge("disk_free_bytes", "Bytes that can still be written to the disk", freeDiskBytes(dataDir)),
+      ...await use(),
+    ],
   };
 }
 
@@ -33,8 +36,8 @@ function healthOf({ writable }: KeeperStatistics, dataDir: string): string | nul
   if (!writable) return "the disk cannot store data: writes are refused";
   const why = whyStoreNotWritable(dataDir, keeperDatabaseFileName);
   if (why !== null) return why;
-  const { bsize, bavail } = statfsSync(dataDir);
-  return bavail * bsize >= freeBytesMin ? null : `the disk is full: ${bavail * bsize} bytes are free in ${dataDir}`;
+  const free = freeDiskBytes(dataDir);
+  return free >= freeBytesMin ? null : `the disk is full: ${free} bytes are free in ${dataDir}`;
 }
 
 function metricsOf(now: KeeperStatistics, all: KeeperLimits): Metric[] {

@@ -86,5 +86,5 @@ export type JudgedRows =
     readonly pool?: readonly FollowedPoolRow[];
     readonly schedule?: readonly FollowedScheduleRow[];
   }
-  & { readonly [Kind in "topic" | "server" | "store"]?: readonly RowsByKind[Kind][] }
+  & { readonly [Kind in "topic" | "server" | "store" | "process"]?: readonly RowsByKind[Kind][] }
   & { readonly topicDetails?: readonly TopicDetailsRow[] };

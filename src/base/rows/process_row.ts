@@ -9,6 +9,8 @@ export interface ProcessMetricsRow {
   readonly counters: Readonly<Record<string, number>>;
   /** The current values, by the name of what each measures, such as `in flight`. */
   readonly gauges: Readonly<Record<string, number>>;
+  /** The free space of the disk on which the process stores its data; null if it stores none, or does not tell. */
+  readonly disk_free_bytes: number | null;
 }
 
 export interface MetricsProcessKind {

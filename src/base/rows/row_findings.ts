@@ -25,7 +25,7 @@ const pendingMax = 10_000;
 /** Returns the findings of all rows. Pure. `nowMs` is the wall clock. */
 export function judgeRows(rows: JudgedRows, nowMs: number): Finding[] {
   const { lock = [], election = [], barrier = [], gate = [], pool = [], schedule = [] } = rows;
-  const { topic = [], topicDetails = [], store = [] } = rows;
+  const { topic = [], topicDetails = [], store = [], process = [] } = rows;
   return [
     ...[...lock, ...election, ...barrier, ...gate].flatMap((row) => judgeObject(row, nowMs)),
     ...pool.flatMap(judgePool),
@@ -33,6 +33,7 @@ export function judgeRows(rows: JudgedRows, nowMs: number): Finding[] {
     ...judgeTopics(topic),
     ...topicDetails.flatMap(judgeTopicDetails),
     ...store.flatMap((row) => judgeStore(row, nowMs)),
+    ...process.flatMap((row) => judgeDisk(`${row.process} ${JSON.stringify(row.address)}`, row.disk_free_bytes)),
   ];
 }
 

@@ -36,6 +36,7 @@ const unreachable = (address: string, error: string): ProcessMetricsRow => ({
   error,
   counters: {},
   gauges: {},
+  disk_free_bytes: null,
 });
 
 function fetchText(address: Address, stop: AbortSignal): Promise<string> {

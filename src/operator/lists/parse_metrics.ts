@@ -13,10 +13,12 @@ export function parseProcessMetrics(
   if (kind === undefined) return null;
   const counters: Record<string, number> = {};
   const gauges: Record<string, number> = {};
+  let disk_free_bytes: number | null = null;
   for (const line of text.split("\n")) {
     const [, name = "", labels = "", value] = samplePattern.exec(line) ?? [];
     if (!name.startsWith(kind.prefix) || !Number.isFinite(Number(value))) continue;
     const suffix = name.slice(kind.prefix.length);
+    if (suffix === "disk_free_bytes") disk_free_bytes = Number(value);
     const gauge = kind.gauges[suffix];
     const counter = kind.counters[suffix];
     if (gauge !== undefined) gauges[gauge] = Number(value);
@@ -25,7 +27,7 @@ export function parseProcessMetrics(
     const what = `${label} ${counter.what}`.trim();
     counters[what] = (counters[what] ?? 0) + Number(value);
   }
-  return { address, process: kind.process, error: null, counters, gauges };
+  return { address, process: kind.process, error: null, counters, gauges, disk_free_bytes };
 }
 
 function labelValue(labels: string, name: string): string {

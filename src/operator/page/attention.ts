@@ -89,6 +89,6 @@ function unreadableParts(): AttentionItem[] {
     what,
     action: "baton doctor",
     since: null,
-    is_older: false,
+    isOlder: false,
   }));
 }

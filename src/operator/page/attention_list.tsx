@@ -37,7 +37,7 @@ export function AttentionList(): JSX.Element {
 }
 
 function Item({ item }: { readonly item: AttentionItem }): JSX.Element {
-  const { severity, what, action, since, is_older } = item;
+  const { severity, what, action, since, isOlder } = item;
   const isCommand = action.startsWith("baton ");
   return (
     <li>
@@ -47,7 +47,7 @@ function Item({ item }: { readonly item: AttentionItem }): JSX.Element {
         <span class="sub">
           {since !== null && (
             <>
-              for {is_older && "at least "}
+              for {isOlder && "at least "}
               <AgeText since={since} />
               {" · "}
             </>

@@ -5,7 +5,7 @@ import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { UiTableName, UiTables } from "../ui/ui_rows.ts";
 import { ActionDialog } from "./action_dialog.tsx";
 import { attentionItems, countAttentionRows } from "./attention.ts";
-import { ChartPatterns } from "./charts.tsx";
+import { ChartPatterns, Spark } from "./charts.tsx";
 import { LetterGroups } from "./dead_letters.tsx";
 import { DataTable, type TableColumn } from "./data_table.tsx";
 import { Card, connectionText, Facts, isLive, openView, PageHead, Rail, TopBar } from "./frame.tsx";
@@ -13,6 +13,7 @@ import { StateMark } from "./marks.tsx";
 import { Overview } from "./overview.tsx";
 import { KeyHelp, watchPageKeys } from "./page_keys.tsx";
 import { aboutProgram, pageTables, programNowMs, rowHref, streamState } from "./page_state.ts";
+import { recordedPoints } from "./recorded_hour.ts";
 import { type OpenRowKey, RowDialog } from "./row_details.tsx";
 import { SchedulesView } from "./schedules.tsx";
 import { LoadingView, LostView, NothingInUse, showsOldRows, TokenForm } from "./states.tsx";
@@ -188,6 +189,7 @@ function Servers(): JSX.Element {
           ["Coordination servers", <code key="servers">{shownText(state?.servers ?? "") || "-"}</code>],
           ["Root", <code key="root">{shownText(state?.root ?? "") || "-"}</code>],
           ["State", <StateMark key="state" kind={isUp ? "good" : "bad"} text={connectionText()} />],
+          ["Responds in", <ResponseTime key="time" />],
           ["baton", shownText(state?.version ?? "")],
         ]}
       />
@@ -198,18 +200,23 @@ function Servers(): JSX.Element {
         empty="There are no servers of publish/subscribe."
       />
       <TableCard
-        title="Disks of message stores"
-        name="stores"
-        columns={views.diskTableColumns}
-        empty="This machine has no message stores of this user."
-      />
-      <TableCard
         title="Processes"
         name="processes"
         columns={views.processTableColumns}
         empty="No process that serves metrics is known; name some with --metrics."
       />
     </>
+  );
+}
+
+/** The time that the coordination server takes to answer `baton ui`, now and over the past hour. */
+function ResponseTime(): JSX.Element {
+  const ms = aboutProgram()?.responseMs ?? null;
+  return (
+    <span class="charted">
+      <span>{ms === null ? "-" : `${ms} ms`}</span>
+      <Spark what="Response time in milliseconds" points={recordedPoints("responseMs")} kind="busy" least={10} />
+    </span>
   );
 }
 

@@ -127,6 +127,16 @@ export const poolTableColumns: readonly TableColumn<FollowedPoolRow>[] = [
   },
 ];
 
+function diskColumn<Row>(freeBytes: (row: Row) => number | null): TableColumn<Row> {
+  return {
+    id: "disk",
+    head: "Disk free",
+    text: (row) => freeBytes(row) === null ? "-" : bytesText(freeBytes(row)),
+    order: (row) => freeBytes(row) ?? Infinity,
+    isNumber: true,
+  };
+}
+
 /** Returns the state of a schedule, in words and as a kind of mark. */
 export function tickScheduleState(row: FollowedScheduleRow, now: number): {
   readonly kind: MarkKind;
@@ -228,25 +238,7 @@ export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [
     cell: ({ paused, next }) =>
       paused ? <StateMark kind="warn" text="paused" /> : next === null ? "-" : <DueText at={next} />,
   },
-];
-
-export const diskTableColumns: readonly TableColumn<RatedStoreRow>[] = [
-  nameColumn(),
-  { id: "folder", head: "Folder", text: ({ folder }) => folder },
-  {
-    id: "used",
-    head: "Used",
-    text: ({ disk }) => bytesText(disk.used_bytes),
-    order: ({ disk }) => disk.used_bytes,
-    isNumber: true,
-  },
-  {
-    id: "free",
-    head: "Free",
-    text: ({ disk }) => bytesText(disk.free_bytes),
-    order: ({ disk }) => disk.free_bytes ?? -1,
-    isNumber: true,
-  },
+  diskColumn(({ disk }) => disk.free_bytes),
 ];
 
 export const serverTableColumns: readonly TableColumn<TopicServerRow>[] = [
@@ -278,4 +270,5 @@ export const processTableColumns: readonly TableColumn<RatedProcessRow>[] = [
   },
   { id: "rates", head: "Rates", text: ({ rates }) => numbersText(rates, "/s") },
   { id: "now", head: "Now", text: ({ gauges }) => numbersText(gauges) },
+  diskColumn(({ disk_free_bytes }) => disk_free_bytes),
 ];

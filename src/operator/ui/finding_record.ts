@@ -27,6 +27,7 @@ const judgedKinds: { readonly [Name in UiTableName]?: (row: UiTables[Name]) => J
   pools: (row) => ({ pool: [row] }),
   ticks: (row) => ({ schedule: [row] }),
   stores: (row) => ({ store: [row] }),
+  processes: (row) => ({ process: [{ ...row, counters: {} }] }),
 };
 
 /** Returns a row of the page as rows that can be judged. */
@@ -48,7 +49,7 @@ export class FindingRecord {
   /** Judges one object. */
   judge({ table, key }: JudgedObject, rows: JudgedRows, nowMs: number): FindingChange[] {
     const place = `${table}/${key}`;
-    const isOlder = !this.#judged.has(place);
+    const seen = { since: new Date(nowMs).toISOString(), isOlder: !this.#judged.has(place) };
     this.#judged.add(place);
     const objects = this.#found.get(table) ?? new Map<string, ReadonlyMap<string, RecordedFindingRow>>();
     this.#found.set(table, objects);
@@ -57,8 +58,8 @@ export class FindingRecord {
     for (const finding of judgeRows(rows, nowMs)) {
       let name = `${place}/${finding.id}`;
       while (now.has(name)) name += "+"; // a lock with two holders may have a finding twice
-      const { since = new Date(nowMs).toISOString(), is_older = isOlder } = before.get(name) ?? {};
-      now.set(name, { ...finding, table, key, since, is_older });
+      const { since, isOlder } = before.get(name) ?? seen;
+      now.set(name, { ...finding, table, key, since, isOlder });
     }
     if (now.size === 0) objects.delete(key);
     else objects.set(key, now);

@@ -9,7 +9,7 @@ import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
 
 export const sampledTotals = [
   ...["held", "waiting", "handovers", "published", "behind"] as const,
-  ...["pending", "dead", "delivered"] as const,
+  ...["pending", "dead", "delivered", "responseMs"] as const,
 ] satisfies string[];
 export type SampledTotal = (typeof sampledTotals)[number];
 
@@ -113,7 +113,7 @@ export class RowRecorder {
   noteFinding({ finding: { id, severity, where, what }, row, isNew }: FindingChange, nowMs: number): void {
     if (id.startsWith("schedule-")) return;
     if (row === null) this.#add({ atMs: nowMs, kind: "good", name: where, what: `is over: ${what}` });
-    else if (isNew && !row.is_older) {
+    else if (isNew && !row.isOlder) {
       this.#add({ atMs: nowMs, kind: severity === "problem" ? "bad" : "warn", name: where, what });
     }
   }

@@ -35,7 +35,7 @@ export interface RecordedFindingRow extends Finding {
   /** When `baton ui` first saw the finding. */
   readonly since: string;
   /** True if the finding was there when `baton ui` first read the row: it began before `since`. */
-  readonly is_older: boolean;
+  readonly isOlder: boolean;
 }
 
 export interface ActionRow {
@@ -53,6 +53,8 @@ export interface AboutRow {
   readonly version: string;
   /** False while no coordination server responds; the other rows are then old. */
   readonly isConnected: boolean;
+  /** How long the connected coordination server took to answer the last request; null if there is no server. */
+  readonly responseMs: number | null;
   /** Messages about what could not be read. */
   readonly problems: readonly string[];
   /** False while the first reading is not complete. */

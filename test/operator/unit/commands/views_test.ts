@@ -183,6 +183,7 @@ describe("ls", () => {
     error: null,
     counters: { requests: 100 },
     gauges: { nodes: 4 },
+    disk_free_bytes: 2 ** 33,
   };
   const server = { server: "s1", endpoint: null, store: null, draining: false, topic_count: 1 };
 

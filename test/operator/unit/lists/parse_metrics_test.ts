@@ -12,12 +12,14 @@ test("counters of each label, and gauges, of the processes of baton", () => {
   const text = formatMetrics([
     gauge("requests_in_flight", "in flight", 4),
     counter("requests_total", "requests", { name: { PUT: 10, GET: 3 } }),
+    gauge("disk_free_bytes", "free", 2 ** 33),
     gauge("other", "not shown", 1),
   ]);
   expect(parseProcessMetrics("db1:9102", text, kinds)).toEqual({
     ...{ address: "db1:9102", process: "pubsub server", error: null },
     counters: { "PUT requests": 10, "GET requests": 3 },
     gauges: { "in flight": 4 },
+    disk_free_bytes: 2 ** 33,
   });
 });
 
@@ -28,6 +30,7 @@ test("a counter without a label is the sum of its samples; other programs have n
     process: "keeper",
     counters: { requests: 12 },
     gauges: {},
+    disk_free_bytes: null,
   });
   expect(parseProcessMetrics("a:1", "node_load1 0.5\n", kinds)).toBeNull();
 });

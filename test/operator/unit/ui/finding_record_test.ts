@@ -10,7 +10,7 @@ const fine = asJudgedRows("pools", { ...pool, failed: 0 });
 const place = { table: "pools", key: "thumbnails" } as const;
 const timeOf = (ms: number) => new Date(sampleNowMs + ms).toISOString();
 const told = (changes: readonly FindingChange[]) =>
-  changes.map(({ finding, row, isNew }) => [finding.id, row?.since ?? null, row?.is_older ?? null, isNew]);
+  changes.map(({ finding, row, isNew }) => [finding.id, row?.since ?? null, row?.isOlder ?? null, isNew]);
 
 test("a finding keeps the time at which it was first seen, until it ends", () => {
   const record = new FindingRecord();

@@ -10,7 +10,7 @@ import {
 import { topicReadingFrom } from "../../../../src/operator/ui/topic_reading.ts";
 import { samplePage } from "../../../support/ui_sample_rows.ts";
 
-const polled = { published: null, behind: null, pending: 3, dead: 0, delivered: 1.5 };
+const polled = { published: null, behind: null, pending: 3, dead: 0, delivered: 1.5, responseMs: 2 };
 const { tables: { locks = {}, ticks = {} } } = samplePage(1_800_000_000_000);
 const lock = Object.values(locks)[0] ?? null;
 const schedule = Object.values(ticks)[0] ?? null;
