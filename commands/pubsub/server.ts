@@ -17,7 +17,7 @@ import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicServer, type TopicServerOptions } from "../../src/pubsub/server/topic_server.ts";
 import { anyAbortSignal, onAbort } from "../../src/base/support/abort.ts";
-import { freeDiskBytes } from "../../src/base/storage/write_access.ts";
+import { freeDiskBytes } from "../../src/base/storage/free_disk_space.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";

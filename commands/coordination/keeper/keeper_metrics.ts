@@ -4,7 +4,8 @@ import type { StatusPageSource } from "../../../src/base/terminal/status_page.ts
 import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper_limits.ts";
 import { keeperDatabaseFileName } from "../../../src/coordination/keeper/storage/keeper_rows.ts";
-import { freeDiskBytes, whyStoreNotWritable } from "../../../src/base/storage/write_access.ts";
+import { freeDiskBytes } from "../../../src/base/storage/free_disk_space.ts";
+import { whyStoreNotWritable } from "../../../src/base/storage/write_access.ts";
 import { keeperNodeMetricsReader } from "./keeper_use.ts";
 import type { KeeperStatistics } from "../../../src/coordination/keeper/protocol/keeper_report.ts";
 

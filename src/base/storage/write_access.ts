@@ -1,5 +1,5 @@
-/** Checks a store's files and their disk while the process has nothing to write. */
-import { accessSync, constants, statfsSync } from "node:fs";
+/** Checks that a store's files are still writable while the process has nothing to write. */
+import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { errorMessage } from "../errors.ts";
 
@@ -14,10 +14,4 @@ export function whyStoreNotWritable(folder: string, file: string): string | null
   } catch (error) {
     return `the files of the store cannot be written: ${errorMessage(error)}`;
   }
-}
-
-/** Returns the bytes that this user can still write to the disk of a folder. Throws if the folder is gone. */
-export function freeDiskBytes(folder: string): number {
-  const { bsize, bavail } = statfsSync(folder);
-  return bavail * bsize;
 }
