@@ -13,7 +13,6 @@ import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
 import { pubsubSocketLimits } from "../wire/message_limits.ts";
 import type { PubsubMessage } from "../wire/pubsub_messages.ts";
-import { readPutFrameStart } from "../wire/put_frame.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../wire/topic_list.ts";
 import { SocketOverloadReport } from "../overload_report.ts";
@@ -199,16 +198,12 @@ export class PubsubProxy implements AsyncDisposable {
     const envelope = frames.slice(0, end);
     const body = frames.slice(end);
     const { requestTimeoutMs = proxyRequestTimeoutMsDefault } = this.#options;
-    const put = readPutFrameStart(body[0]);
-    if (put !== null) {
-      if (this.#isDenied(envelope, body, put)) return;
-      return this.#forward(envelope, body, readPutTraits(body[0] as Uint8Array, put, requestTimeoutMs));
-    }
+    const put = readPutTraits(body[0], requestTimeoutMs);
+    if (put !== null) return this.#forward(envelope, body, put);
     const message = decodePubsubMessage(body);
     if (message.name === null) return this.#refuse(envelope, message);
-    if (this.#isDenied(envelope, body, message)) return;
-    if (isAboutTopic(message)) this.#forward(envelope, body, readRequestTraits(message, requestTimeoutMs));
-    else void this.#respondItself(envelope, message);
+    if (isAboutTopic(message)) return this.#forward(envelope, body, readRequestTraits(message, requestTimeoutMs));
+    if (!this.#isDenied(envelope, body, message)) void this.#respondItself(envelope, message);
   }
 
   /** Returns true if the connection's user may not send this message; also responds with DENIED. */
@@ -221,6 +216,7 @@ export class PubsubProxy implements AsyncDisposable {
   }
 
   #forward(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], traits: RequestTraits): void {
+    if (this.#isDenied(envelope, frames, traits)) return;
     const identity = envelope[0] as Uint8Array;
     const client = this.#clients.get(identity) ?? { identity, requests: 0, bytes: 0 };
     const reason = this.#isLeaving

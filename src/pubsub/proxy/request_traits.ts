@@ -4,11 +4,11 @@
  */
 import type { InvalidPubsubMessage } from "../wire/decode_message.ts";
 import type { PubsubMessage, PubsubMessageOf } from "../wire/pubsub_messages.ts";
-import { type PutFrameStart, readPutDeadlineMs } from "../wire/put_frame.ts";
+import { readPutDeadlineMs, readPutFrameStart } from "../wire/put_frame.ts";
+import type { MessageToAuthorize } from "../client_acl.ts";
 import { proxyRequestTimeoutMsMax } from "./proxy_limits.ts";
 
-export interface RequestTraits {
-  readonly name: PubsubMessage["name"];
+export interface RequestTraits extends MessageToAuthorize {
   readonly topic: string;
   /** True if the request may have changed something although no response arrives. */
   readonly changesState: boolean;
@@ -26,10 +26,11 @@ const responseTravelMsMax = 100;
 export type MessageAboutTopic = Exclude<Extract<PubsubMessage, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
 export function readRequestTraits(message: MessageAboutTopic, timeoutMsDefault: number): RequestTraits {
-  const { name, topic, headers } = message;
+  const { name, sender, topic, headers } = message;
   const waitMs = name === "GET" ? headers?.waitMs ?? 0 : 0;
   return {
     name,
+    sender,
     topic,
     changesState: name !== "GET" && name !== "INFO",
     isRepeatable: isRepeatable(message),
@@ -38,10 +39,13 @@ export function readRequestTraits(message: MessageAboutTopic, timeoutMsDefault: 
   };
 }
 
-/** Reads the traits of a put from its frame, without decoding it. */
-export function readPutTraits(frame: Uint8Array, head: PutFrameStart, timeoutMsDefault: number): RequestTraits {
-  const timeoutMs = requestTimeoutMs(readPutDeadlineMs(frame, head), 0, timeoutMsDefault);
-  return { name: "PUT", topic: head.topic, changesState: true, isRepeatable: true, mayWait: false, timeoutMs };
+/** Reads the traits of a put from its first frame, without decoding it. Returns null for any other message. */
+export function readPutTraits(frame: Uint8Array | undefined, timeoutMsDefault: number): RequestTraits | null {
+  const start = readPutFrameStart(frame);
+  if (frame === undefined || start === null) return null;
+  const { name, sender, topic } = start;
+  const timeoutMs = requestTimeoutMs(readPutDeadlineMs(frame, start), 0, timeoutMsDefault);
+  return { name, sender, topic, changesState: true, isRepeatable: true, mayWait: false, timeoutMs };
 }
 
 /**

@@ -1,10 +1,11 @@
 /**
- * Reads a PUT of one message faster than the general decoder, because a service receives a hundred thousand such
- * messages per second. Leaves unusual messages to `decodePubsubMessage`, and gives the same result for all others.
- * Reuses the strings of repeated names.
+ * Reads a PUT faster than the general decoder, because a service receives a hundred thousand such messages per second.
+ * Leaves unusual messages to `decodePubsubMessage`, and gives the same result for all others. Reuses the strings of
+ * repeated names.
  */
+import { totalByteLength } from "../../base/wire/bytes.ts";
 import { sessionField as sessionType, type SessionToken } from "./field_types.ts";
-import { bodyBytesMax, nameTokenBytesMax } from "./message_limits.ts";
+import { batchMessagesMax, bodyBytesMax, nameTokenBytesMax } from "./message_limits.ts";
 
 const blank = 32;
 const cr = 13;
@@ -15,6 +16,7 @@ const zero = 48;
 const digitsMax = 15;
 const start = bytesOf("PUT ");
 const sessionHeader = bytesOf("session: ");
+const countHeader = bytesOf("count: ");
 const deadlineHeader = bytesOf("deadline-ms: ");
 const numberHeaders = ([
   [null, "version: "],
@@ -23,6 +25,9 @@ const numberHeaders = ([
   ["after", "after: "],
   ["registration", "registration: "],
 ] as const).map(([key, text]) => ({ key, bytes: bytesOf(text) }));
+
+const sessionIndex = numberHeaders.length;
+const countIndex = sessionIndex + 1;
 
 /** A cache of recent values, by the hash of their bytes. Most requests of a connection repeat the same names. */
 class InternedValues<T> {
@@ -90,19 +95,20 @@ export function readPutDeadlineMs(frame: Uint8Array, { counterAt }: PutFrameStar
   return undefined;
 }
 
-/** The values that follow the topic in the frame of a PUT, for the storage thread. */
+/** The values that follow the topic in a PUT, for the storage thread. */
 export interface PutFrameValues {
   counter: number;
   session: SessionToken | null;
   registration: number;
   firstUnacked: number;
   after: number | null;
+  /** Before the call, the frames after the first one. */
   bodies: readonly Uint8Array[];
 }
 
 /**
- * Reads a PUT of one message in a session, and writes its values into `values`. Returns false if the PUT is invalid or
- * has unusual headers; the caller must then not use `values`.
+ * Reads a PUT in a session, and writes its values into `values`. Returns false if the PUT is invalid or has unusual
+ * headers; the caller must then not use `values`.
  */
 export function readPutFrameValues(frame: Uint8Array, { counterAt }: PutFrameStart, values: PutFrameValues): boolean {
   const counterEnd = wordEnd(frame, counterAt);
@@ -118,17 +124,23 @@ export function readPutFrameValues(frame: Uint8Array, { counterAt }: PutFrameSta
     seen |= 1 << header;
     at = end + 2;
   }
+  if (frame[at + 1] !== lf || values.session === null) return false;
   const bodyBytes = frame.byteLength - (at + 2);
-  if (frame[at + 1] !== lf || bodyBytes < 1 || bodyBytes > bodyBytesMax || values.session === null) return false;
+  if ((seen & (1 << countIndex)) !== 0) return bodyBytes === 0 && totalByteLength(values.bodies) <= bodyBytesMax;
+  if (bodyBytes < 1 || bodyBytes > bodyBytesMax || values.bodies.length > 0) return false;
   values.bodies = [frame.subarray(at + 2)];
   return true;
 }
 
-/** Reads one header. Returns its index; -1 if it is not one of the usual headers, or is invalid. */
+/** Reads one header. Returns the number of its bit; -1 if it is not one of the usual headers, or is invalid. */
 function readHeader(frame: Uint8Array, at: number, end: number, values: PutFrameValues): number {
   if (isAt(frame, at, sessionHeader)) {
     values.session = sessions.get(frame, at + sessionHeader.length, end) ?? null;
-    return values.session === null ? -1 : numberHeaders.length;
+    return values.session === null ? -1 : sessionIndex;
+  }
+  if (isAt(frame, at, countHeader)) {
+    const count = readNumber(frame, at + countHeader.length, end);
+    return count > 0 && count <= batchMessagesMax && count === values.bodies.length ? countIndex : -1;
   }
   const index = numberHeaders.findIndex(({ bytes }) => isAt(frame, at, bytes));
   const header = numberHeaders[index];

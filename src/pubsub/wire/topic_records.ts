@@ -148,7 +148,10 @@ export class TopicDataWriter {
    * Writes a message. Does not use `#writeRecord`, because the store calls this method for every message, and speed
    * matters.
    */
-  writeMessage({ id, timeMs, session, counter, publisher, msgId, body }: TopicMessageRecord): void {
+  writeMessage(
+    id: number,
+    { timeMs, session, counter, publisher, msgId, body }: Omit<TopicMessageRecord, "id">,
+  ): void {
     const writer = this.#writer;
     const start = writer.length;
     if (this.#publisher.name !== publisher) this.#publisher = { name: publisher, bytes: encoder.encode(publisher) };

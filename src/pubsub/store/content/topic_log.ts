@@ -81,8 +81,7 @@ export class TopicLog {
       this.#pendingOffsets = [];
     }
     this.#pendingOffsets.push(this.#pending.byteLength);
-    const { timeMs, session, counter, publisher, msgId, body } = message;
-    this.#pending.writeMessage({ id, timeMs, session, counter, publisher, msgId, body });
+    this.#pending.writeMessage(id, message);
     if (this.#pendingOffsets.length === logRowMessagesMax) this.flush();
   }
 

@@ -22,18 +22,15 @@ export function isClientRequestMessage(message: PubsubMessage | InvalidPubsubMes
 /** The part of a request that is needed to make its response. */
 export type RequestPartForResponse = Pick<ClientRequestMessage, "name" | "headers">;
 
-/** Stands for every put that `decodeSingleMessagePut` has decoded. Such a put has headers, but no epoch header. */
-export const singleMessagePutRequest: RequestPartForResponse = { name: "PUT", headers: {} };
-
 /**
- * Decodes a put of one message in a session. Returns null for any other request, which must be decoded as a message
+ * Reads a put in a session from its frames. Returns null for any other request, which must be decoded as a message
  * first.
  */
-export function decodeSingleMessagePut(
-  [frame, ...others]: readonly Uint8Array[],
+export function readPutOperation(
+  [frame, ...bodies]: readonly Uint8Array[],
   { ticket, epoch }: { readonly ticket: number; readonly epoch: number },
 ): PutOperation | null {
-  const head = others.length === 0 ? readPutFrameStart(frame) : null;
+  const head = readPutFrameStart(frame);
   if (frame === undefined || head === null) return null;
   const put: PutOperation & PutFrameValues = {
     kind: "put",
@@ -48,7 +45,7 @@ export function decodeSingleMessagePut(
     firstUnacked: 0,
     after: null,
     msgId: null,
-    bodies: [],
+    bodies,
   };
   return readPutFrameValues(frame, head, put) ? put : null;
 }

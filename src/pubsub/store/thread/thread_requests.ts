@@ -9,10 +9,9 @@ import type { MessageIdRange } from "../../wire/field_types.ts";
 import { type StatusCode, statusCodes } from "../../wire/status_codes.ts";
 import { makeStatusMessage } from "../../status_message.ts";
 import {
-  decodeSingleMessagePut,
+  readPutOperation,
   isClientRequestMessage,
   type RequestPartForResponse,
-  singleMessagePutRequest,
   storeResponseToStatusMessage,
   toStoreOperation,
 } from "./client_request.ts";
@@ -21,12 +20,21 @@ import type { StoreOperation, StoreResponse } from "../operations/store_operatio
 import { responsePieceBytes, transactionBytesMax } from "../limits/topic_store_limits.ts";
 import { storeRequestKinds } from "./topic_store_messages.ts";
 
+/** A request without a response, with the epoch in which the server owns the topic. */
+interface KnownRequest {
+  readonly request: RequestPartForResponse;
+  readonly epoch: number;
+}
+
+/** Stands for every put that `readPutOperation` has read. Such a put has headers, but none of them is the epoch. */
+const usualPut: KnownRequest = { request: { name: "PUT", headers: {} }, epoch: 0 };
+
 export class ThreadRequests {
   readonly #server: string;
   readonly #onPiece: (bytes: Uint8Array, batches: number) => void;
   readonly #responses = new FrameBatch();
-  /** Requests without a response by ticket, with the epoch in which the server owns the topic. */
-  readonly #requests = new Map<number, { readonly request: RequestPartForResponse; readonly epoch: number }>();
+  /** By ticket. */
+  readonly #requests = new Map<number, KnownRequest>();
   respondedTickets: number[] = [];
 
   /** Calls `onPiece` with packed responses, and with the number of batches that are finished with them. */
@@ -63,9 +71,9 @@ export class ThreadRequests {
 
   /** Decodes a request. Refuses an invalid request, and then returns null. */
   #decode({ ticket, kind, epoch, frames }: NumberedFrames): StoreOperation | null {
-    const put = decodeSingleMessagePut(frames, { ticket, epoch });
+    const put = readPutOperation(frames, { ticket, epoch });
     if (put !== null) {
-      this.#requests.set(ticket, { request: singleMessagePutRequest, epoch });
+      this.#requests.set(ticket, usualPut);
       return put;
     }
     const message = decodePubsubMessage(frames);
@@ -87,7 +95,7 @@ export class ThreadRequests {
     if (known === undefined) throw new Error(`a response to the unknown request ${response.ticket}`);
     this.#requests.delete(response.ticket);
     const { request, epoch } = known;
-    const ids = request === singleMessagePutRequest ? onlyIdsOf(response) : null;
+    const ids = known === usualPut ? onlyIdsOf(response) : null;
     if (ids !== null) return void this.#respond(response.ticket, "OK", [encodePutResponse(this.#server, ids)]);
     try {
       const status = storeResponseToStatusMessage(this.#server, request, response, epoch);

@@ -6,7 +6,7 @@ import { PubsubRequester, type PubsubRequesterOptions } from "../../../../src/pu
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
-import { decodeSingleMessagePut } from "../../../../src/pubsub/store/thread/client_request.ts";
+import { readPutOperation } from "../../../../src/pubsub/store/thread/client_request.ts";
 import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
 import type { PubsubHeaders, PubsubMessage } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/pubsub/wire/status_codes.ts";
@@ -101,7 +101,7 @@ test("a put with the headers of a session is decoded in the quick way", async ()
   await requester([proxy.endpoint]).request({ ...put(5), headers });
   const [[frame = new Uint8Array(0), ...more] = []] = proxy.frames;
   expect(more).toEqual([]);
-  expect(decodeSingleMessagePut([frame], { ticket: 1, epoch: 1 })).toMatchObject({ counter: 5, ...headers });
+  expect(readPutOperation([frame], { ticket: 1, epoch: 1 })).toMatchObject({ counter: 5, ...headers });
 });
 
 test("what was refused for now is asked again at the same proxy", async () => {

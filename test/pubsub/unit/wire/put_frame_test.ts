@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import {
   type ClientRequestMessage,
-  decodeSingleMessagePut,
+  readPutOperation,
   toStoreOperation,
 } from "../../../../src/pubsub/store/thread/client_request.ts";
 import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
@@ -51,7 +51,7 @@ const ordinary = fc.record({
   sender: fc.constantFrom("writer", "b", "a:1"),
   topic: fc.constantFrom("news", "t"),
   counter: fc.nat(),
-  body: fc.uint8Array({ minLength: 1, maxLength: 30 }),
+  bodies: fc.array(fc.uint8Array({ minLength: 1, maxLength: 30 }), { minLength: 1, maxLength: 4 }),
   headers: fc.option(
     fc.record({
       session: fc.record({ number: fc.integer({ min: 1, max: 9 }), key: fc.constantFrom("k", "w%", "long key") }),
@@ -67,9 +67,9 @@ const ordinary = fc.record({
 
 const place = { ticket: 7, epoch: 3 };
 
-function same(frame: Uint8Array): void {
-  const quick = decodeSingleMessagePut([frame], place);
-  const whole = decodePubsubMessage([frame]);
+function same(frame: Uint8Array, ...bodies: readonly Uint8Array[]): void {
+  const quick = readPutOperation([frame, ...bodies], place);
+  const whole = decodePubsubMessage([frame, ...bodies]);
   if (quick !== null) {
     expect(quick).toEqual(toStoreOperation(whole as ClientRequestMessage, { ...place, wait: false }) as typeof quick);
   }
@@ -90,9 +90,10 @@ property(
     end,
     end,
     word,
+    fc.array(fc.uint8Array({ maxLength: 3 }), { maxLength: 2 }),
   ),
-  ([name, words, headers, first, last, body]) => {
-    same(utf8.encode(`${name}${words.join(" ")}${first}${headers.flat().join("")}${last}${body}`));
+  ([name, words, headers, first, last, body, bodies]) => {
+    same(utf8.encode(`${name}${words.join(" ")}${first}${headers.flat().join("")}${last}${body}`), ...bodies);
   },
   dose({ gate: 2000, full: 50_000 }),
 );
@@ -101,15 +102,17 @@ property(
   "of what was encoded, which it mostly reads, and of that with a byte changed",
   fc.tuple(ordinary, fc.nat(), fc.nat(255)),
   ([message, at, byte]) => {
-    const { headers, ...rest } = message;
-    const [frame = new Uint8Array(0)] = encodePubsubMessage(
-      { name: "PUT", ...rest, ...(headers === undefined ? {} : { headers }) } as never,
+    const { headers, bodies, ...rest } = message;
+    const content = bodies.length === 1 ? { body: bodies[0] } : { batch: bodies };
+    const [frame = new Uint8Array(0), ...behind] = encodePubsubMessage(
+      { name: "PUT", ...rest, ...content, ...(headers === undefined ? {} : { headers }) } as never,
     );
-    same(frame);
-    if (headers?.session?.key === "k") expect(decodeSingleMessagePut([frame], place)).not.toBeNull();
+    same(frame, ...behind);
+    same(frame, ...behind.slice(1));
+    if (headers?.session?.key === "k") expect(readPutOperation([frame, ...behind], place)).not.toBeNull();
     expect(readPutFrameStart(frame)).toMatchObject({ sender: message.sender, topic: message.topic });
-    same(frame.with(at % frame.byteLength, byte));
-    same(frame.subarray(0, at % frame.byteLength));
+    same(frame.with(at % frame.byteLength, byte), ...behind);
+    same(frame.subarray(0, at % frame.byteLength), ...behind);
   },
   dose({ gate: 2000, full: 50_000 }),
 );
@@ -118,7 +121,7 @@ test("names that share a place are not taken for each other", () => {
   for (let turn = 0; turn < 2; turn++) {
     for (let name = 0; name < 500; name++) {
       const frame = utf8.encode(`PUT c${name} t${name} 1\r\nsession: ${name + 1}/k${name}\r\n\r\nx`);
-      const put = decodeSingleMessagePut([frame], place);
+      const put = readPutOperation([frame], place);
       expect(put).toMatchObject({ client: `c${name}`, topic: `t${name}`, session: { key: `k${name}` } });
     }
   }

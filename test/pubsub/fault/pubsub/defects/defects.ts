@@ -87,7 +87,7 @@ export const defects: readonly Defect[] = [
       to: `const whole = decodePubsubMessage(frames);
     const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,
     }, {
-      in: "client_request:decodeSingleMessagePut",
+      in: "client_request:readPutOperation",
       from: "client: head.sender,",
       to: 'client: head.sender.replaceAll(":", "_"),',
     }],
