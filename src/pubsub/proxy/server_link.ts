@@ -322,20 +322,10 @@ export class ServerLink {
   }
 }
 
-/** Frames of four bytes are cut from a larger block, which saves allocations. */
-const frameBlockBytes = 4096;
-let frameBlock = new Uint8Array(0);
-let frameBlockUsed = 0;
-
 function encodeNumberFrame(number: number): Uint8Array {
-  if (frameBlockUsed === frameBlock.byteLength) {
-    frameBlock = new Uint8Array(frameBlockBytes);
-    frameBlockUsed = 0;
-  }
-  const at = frameBlockUsed;
-  frameBlockUsed += 4;
-  writeU32(frameBlock, at, number);
-  return frameBlock.subarray(at, at + 4);
+  const frame = new Uint8Array(4);
+  writeU32(frame, 0, number);
+  return frame;
 }
 
 export class ServerLinks implements Iterable<ServerLink> {

@@ -9,8 +9,8 @@ import type { MessageIdRange } from "../../wire/field_types.ts";
 import { type StatusCode, statusCodes } from "../../wire/status_codes.ts";
 import { makeStatusMessage } from "../../status_message.ts";
 import {
-  readPutOperation,
   isClientRequestMessage,
+  readPutOperation,
   type RequestPartForResponse,
   storeResponseToStatusMessage,
   toStoreOperation,
