@@ -102,7 +102,7 @@ export interface PutFrameValues {
   registration: number;
   firstUnacked: number;
   after: number | null;
-  /** Before the call, the frames after the first one. */
+  /** The frames after the first one, until they are replaced by the body of a single message. */
   bodies: readonly Uint8Array[];
 }
 

@@ -33,7 +33,7 @@ export class ThreadRequests {
   readonly #server: string;
   readonly #onPiece: (bytes: Uint8Array, batches: number) => void;
   readonly #responses = new FrameBatch();
-  /** By ticket. */
+  /** The requests without a response, by ticket. */
   readonly #requests = new Map<number, KnownRequest>();
   respondedTickets: number[] = [];
 
