@@ -1,12 +1,8 @@
 /** Defines `baton metrics`, which exports the numbers of everything below the root node for Prometheus. */
-import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
-import process from "node:process";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { flagSetting, insecureFlagHelp, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
-import { BatonError, errorMessage, systemCallErrorReason } from "../../src/base/errors.ts";
-import { refuseLinksOfOthers } from "../../src/base/support/open_output.ts";
+import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
@@ -23,6 +19,7 @@ import type { Product } from "../product.ts";
 import { readPeriodically } from "./read_periodically.ts";
 import { readBuildFacts } from "../../src/base/support/build.ts";
 import { describeWhoReachesSocket } from "../../src/base/sockets/socket_reach.ts";
+import { replaceFile } from "../../src/base/support/replace_file.ts";
 
 const everyMsDefault = 15_000;
 
@@ -123,7 +120,7 @@ async function exportOnce(call: MetricsCall, read: ReadMetrics): Promise<ExitCod
   const { values: { textfile }, io } = call;
   const text = textOf(await runInCoordinationSession(call, read));
   if (textfile === undefined) io.out(text);
-  else replaceFile(textfile, text);
+  else replaceFile(textfile, text, { mode: 0o644 });
   return exitCodes.SUCCESS;
 }
 
@@ -150,7 +147,7 @@ async function follow(
     onReading?.(reading);
     if (textfile === undefined) continue;
     try {
-      replaceFile(textfile, textOf(reading));
+      replaceFile(textfile, textOf(reading), { mode: 0o644 });
     } catch (thrown) {
       io.err(`baton: ${errorMessage(thrown)}\n`);
     }
@@ -182,24 +179,4 @@ async function serve(call: MetricsCall, read: ReadMetrics, listen: string): Prom
     everyMs,
     onReading: (reading) => latest = { reading, atMs: clock.now() },
   });
-}
-
-/** Replaces a file in one step, so that a reader sees either the old or the new content. Throws CANNOT_CREATE. */
-function replaceFile(path: string, text: string): void {
-  const draft = `${resolve(path)}.${process.pid}`;
-  try {
-    refuseLinksOfOthers(dirname(draft));
-    rmSync(draft, { force: true });
-    const fd = openSync(draft, "wx"); // fails if the file is a link, which another user of the folder may have made
-    try {
-      fchmodSync(fd, 0o644);
-      writeFileSync(fd, text);
-    } finally {
-      closeSync(fd);
-    }
-    renameSync(draft, path);
-  } catch (thrown) {
-    rmSync(draft, { force: true });
-    throw new BatonError("CANNOT_CREATE", `Cannot write ${path}: ${systemCallErrorReason(thrown)}`, { cause: thrown });
-  }
 }

@@ -1,8 +1,7 @@
 /** Runs `baton ui`: checks who can reach the page, and serves it until a signal arrives. */
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
-import { BatonError, errorMessage, systemCallErrorReason } from "../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { serveHttp } from "../../src/base/http/serve_http.ts";
 import { StopRequestListener } from "../../src/base/process/supervise/signal_source.ts";
@@ -11,7 +10,7 @@ import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
 import { whenAborted } from "../../src/base/support/abort.ts";
 import { readBuildFacts } from "../../src/base/support/build.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { checkPrivateFile } from "../../src/base/support/private_file.ts";
+import { checkPrivateFile, readConfiguredFile } from "../../src/base/support/private_file.ts";
 import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import { RequestGuard } from "../../src/operator/ui/request_guard.ts";
 import type { ExitCode } from "../../src/base/exit_codes.ts";
@@ -153,14 +152,9 @@ function tokensOf({ tokenFile, allowActions }: UiCall["values"]): {
 
 /** Reads the lines of the token file. Throws CONFIG if other users can read it. */
 function linesOf(file: string): string[] {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (cause) {
-    throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${systemCallErrorReason(cause)}`, { cause });
-  }
+  const bytes = readConfiguredFile(file, `--token-file ${file}`);
   checkPrivateFile(file, "--token-file");
-  return text.split(/\r?\n/);
+  return new TextDecoder().decode(bytes).split(/\r?\n/);
 }
 
 function tokenOf(token: string | undefined, file: string, line: "first" | "second"): string {

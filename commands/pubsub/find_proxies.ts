@@ -1,13 +1,12 @@
 /**
  * Finds the proxies for a client: those that the user names, those in a file, or those that have announced themselves.
  */
-import { readFileSync } from "node:fs";
 import { ServerConnectReport } from "../../src/protocols/zookeeper/connector.ts";
 import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { pubsubClientSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { BatonError, errorMessage, systemCallErrorReason } from "../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { PubsubRequesterOptions } from "../../src/pubsub/client/requester.ts";
 import { findAnnouncedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
@@ -19,6 +18,7 @@ import {
   lockScopeTexts,
   readCoordinationServers,
 } from "../../src/coordination/connect/coordination_servers.ts";
+import { readConfiguredFile } from "../../src/base/support/private_file.ts";
 
 export type ProxyLookupCall = Pick<
   CommandCall<typeof connectionSettings & Pick<typeof pubsubClientSettings, "pubsubProxies" | "pubsubProxiesFile">>,
@@ -67,12 +67,7 @@ export function proxyLookupOptions(call: ProxyLookupCall): Pick<PubsubRequesterO
 }
 
 function readProxiesFile(path: string): string[] {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read the proxies' addresses in ${path}: ${systemCallErrorReason(thrown)}`);
-  }
+  const text = new TextDecoder().decode(readConfiguredFile(path, `the proxies' addresses in ${path}`));
   const endpoints = text.split("\n").flatMap((line, index) => {
     const address = line.trim();
     return address === "" || address.startsWith("#")

@@ -10,7 +10,7 @@ import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { anyAbortSignal } from "../../src/base/support/abort.ts";
 import { ownSignalSource, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
-import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
+import { serveLoggedStatusPage } from "../../src/base/terminal/status_page.ts";
 import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
@@ -44,7 +44,6 @@ import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";
 import { machineId } from "../../src/pubsub/server/server_identity.ts";
-import { describeWhoReachesSockets } from "../../src/base/sockets/socket_reach.ts";
 
 export const pubsubProxyCommandSettings = {
   ...pubsubProxySettings,
@@ -128,19 +127,10 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
     listening = proxy;
     const bound = await proxy.listen(first);
     for (const endpoint of others) await proxy.listen(endpoint);
-    await using page = values.pubsubMetricsListen === undefined
-      ? null
-      : await serveStatusPage(values.pubsubMetricsListen, {
-        health: () => pubsubProxyHealth(directory),
-        metrics: () => Promise.resolve(pubsubProxyMetrics(proxy, directory, clock.now())),
-      });
-    if (page !== null) {
-      log(
-        "info",
-        "metrics",
-        `/healthz and /metrics are at ${describeWhoReachesSockets([page.address], { isProtected: false })}`,
-      );
-    }
+    await using _page = await serveLoggedStatusPage(values.pubsubMetricsListen, {
+      health: () => pubsubProxyHealth(directory),
+      metrics: () => pubsubProxyMetrics(proxy, directory, clock.now()),
+    }, log);
     const endpoint = values.pubsubProxyAdvertise ?? bound;
     await serve(proxy, {
       directory,

@@ -8,7 +8,7 @@ import { runPubsubServerOperation } from "./server_operations.ts";
 import { checkPubsubServerFlags, type PubsubServerCall, pubsubServerCommandSettings } from "./server_options.ts";
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
+import { serveLoggedStatusPage } from "../../src/base/terminal/status_page.ts";
 import { connectAndReportDelay } from "../../src/coordination/connect/command_session.ts";
 import { connectToZooKeeper } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -36,7 +36,6 @@ import { type PubsubServiceSecurity, readPubsubServiceSecurity } from "./service
 import { readTopicStoreLocation, type TopicStoreDatabase, type TopicStoreLocation } from "./topic_store_location.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { listeningSocketMetrics } from "./socket_metrics.ts";
-import { describeWhoReachesSockets } from "../../src/base/sockets/socket_reach.ts";
 
 export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
@@ -145,7 +144,8 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
       onProblem: serviceProblemLogger(log),
       onDraining: (isDraining) => logDraining(log, id, isDraining),
     }, signal);
-    await using _page = await openStatusPage(call, { server, store, log });
+    const page = { health: () => pubsubServerHealth(server), metrics: () => pubsubServerMetrics(server, store) };
+    await using _page = await serveLoggedStatusPage(values.pubsubMetricsListen, page, log);
     logServing(log, id, { server, store, isProtected: security !== undefined });
     const connectionLog = new CoordinationConnectionLog(
       log,
@@ -213,23 +213,6 @@ function storeOptionsOf(values: PubsubServerCall["values"]): Partial<TopicStoreO
     retainBytes: values.pubsubRetainSize ?? null,
     retainMs: values.pubsubRetainAge ?? null,
   };
-}
-
-async function openStatusPage(
-  { values: { pubsubMetricsListen } }: PubsubServerCall,
-  { server, store, log }: { readonly server: TopicServer; readonly store: TopicStoreLocation; readonly log: Log },
-): Promise<AsyncDisposable | null> {
-  if (pubsubMetricsListen === undefined) return null;
-  const page = await serveStatusPage(pubsubMetricsListen, {
-    health: () => pubsubServerHealth(server),
-    metrics: () => pubsubServerMetrics(server, store),
-  });
-  log(
-    "info",
-    "metrics",
-    `/healthz and /metrics are at ${describeWhoReachesSockets([page.address], { isProtected: false })}`,
-  );
-  return page;
 }
 
 function logServing(log: Log, id: string, { server, store, isProtected }: {

@@ -1,11 +1,11 @@
 /** Reads the keys and permissions of proxies, servers and clients from their settings. */
-import { readFileSync } from "node:fs";
 import { formatCurveKey } from "../../src/protocols/zeromq/curve_certificate.ts";
 import { readCurvePublicKey, readCurveSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions, curveListenOptions } from "../../src/protocols/zeromq/curve_security.ts";
 import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
-import { BatonError, systemCallErrorReason } from "../../src/base/errors.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
+import { readConfiguredFile } from "../../src/base/support/private_file.ts";
 import { decodeUtf8 } from "../../src/base/support/text.ts";
 
 export interface PubsubServiceSecurity {
@@ -39,7 +39,9 @@ export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
   }
   const key = readCurveSecretKey(pubsubKey);
   const own = formatCurveKey(key.publicKey);
-  const read = pubsubClients === undefined ? null : () => ClientAcl.parse(readTextFile(pubsubClients), pubsubClients);
+  const read = pubsubClients === undefined
+    ? null
+    : () => ClientAcl.parse(decodeUtf8(readConfiguredFile(pubsubClients), pubsubClients), pubsubClients);
   let acl = read?.() ?? null;
   return {
     internalListenOptions: curveListenOptions(key, (publicKey) => publicKey === own),
@@ -71,14 +73,4 @@ export function readPubsubClientSecurity({ pubsubKey, pubsubServiceKey }: {
     );
   }
   return curveDialOptions(readCurveSecretKey(pubsubKey), readCurvePublicKey(pubsubServiceKey));
-}
-
-function readTextFile(file: string): string {
-  let bytes: Uint8Array;
-  try {
-    bytes = readFileSync(file);
-  } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read ${file}: ${systemCallErrorReason(thrown)}`, { cause: thrown });
-  }
-  return decodeUtf8(bytes, file);
 }

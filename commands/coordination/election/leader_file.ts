@@ -2,14 +2,12 @@
  * Keeps the value of the current leader in a file. Each update renames a new file to this name, so that no reader sees
  * a partial value.
  */
-import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { BatonError, errorMessage, systemCallErrorReason } from "../../../src/base/errors.ts";
-import { dirname } from "node:path";
-import { refuseLinksOfOthers } from "../../../src/base/support/open_output.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { LeaderChanges } from "../../../src/coordination/election/election_history.ts";
 import { watchLeader } from "../../../src/coordination/election/leader_status.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
+import { replaceFile } from "../../../src/base/support/replace_file.ts";
 
 export interface LeaderFileOptions {
   readonly file: string;
@@ -71,16 +69,11 @@ export class LeaderFile {
 
   #write(text: string): string | null {
     const { file } = this.#options;
-    const draft = `${file}.${process.pid}.new`;
     try {
-      refuseLinksOfOthers(dirname(file));
-      rmSync(draft, { force: true });
-      writeFileSync(draft, text, { flag: "wx" }); // "wx" follows no link that another user has made
-      renameSync(draft, file);
+      replaceFile(file, text, { what: `--leader-file ${file}` });
       return null;
     } catch (thrown) {
-      rmSync(draft, { force: true });
-      return `Cannot write --leader-file ${file}: ${systemCallErrorReason(thrown)}`;
+      return errorMessage(thrown);
     }
   }
 

@@ -2,12 +2,12 @@
  * TLS settings from PEM files with certificates and keys. Files are checked when they are read, so that mistakes are
  * reported before a handshake fails. Changed files are read again, so that a renewed certificate needs no restart.
  */
-import { readFileSync, statSync } from "node:fs";
-import { BatonError, errorMessage, systemCallErrorReason } from "../errors.ts";
+import { statSync } from "node:fs";
+import { BatonError, errorMessage } from "../errors.ts";
 import type { TlsFileNames, TlsFileSource, TlsOptions } from "./connection.ts";
 import type { KeyObject, X509Certificate } from "node:crypto";
 import process from "node:process";
-import { checkPrivateFile } from "../support/private_file.ts";
+import { checkPrivateFile, readConfiguredFile } from "../support/private_file.ts";
 
 /** Runs a function that reads a file. If the function throws, may add the name of the file's setting to the error. */
 type AtSetting = <T>(name: "ca" | "cert" | "key", act: () => T) => T;
@@ -118,13 +118,7 @@ function checkPair(
   throw configError(`The private key in ${key.file} does not belong to the certificate in ${cert.file}`);
 }
 
-function readPem(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw configError(`Cannot read ${file}: ${systemCallErrorReason(error)}`, error);
-  }
-}
+const readPem = (file: string) => new TextDecoder().decode(readConfiguredFile(file));
 
 function firstCertificate(pem: string, file: string): X509Certificate {
   const [block] = certificateBlock.exec(pem) ?? [];

@@ -1,7 +1,16 @@
-/** Checks that only the owner can read a secret file. */
-import { type Stats, statSync } from "node:fs";
+/** Reads files that settings name, and checks that only the owner can read a secret file. */
+import { readFileSync, type Stats, statSync } from "node:fs";
 import process from "node:process";
-import { BatonError } from "../errors.ts";
+import { BatonError, systemCallErrorReason } from "../errors.ts";
+
+/** Reads a file that a setting names. Throws CONFIG; `what` describes the file in the message. */
+export function readConfiguredFile(file: string, what = file): Uint8Array {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    throw new BatonError("CONFIG", `Cannot read ${what}: ${systemCallErrorReason(cause)}`, { cause });
+  }
+}
 
 /**
  * Throws CONFIG if other users may read the file. If root owns the file, its group may read it, as in PostgreSQL.

@@ -3,9 +3,11 @@ import { BatonError, errorMessage } from "../errors.ts";
 import { type HttpRequest, type HttpResponse, type HttpService, serveHttp } from "../http/serve_http.ts";
 import { formatAddress } from "../sockets/connection.ts";
 import { parseListenAddress } from "../sockets/parse_address.ts";
+import { describeWhoReachesSockets } from "../sockets/socket_reach.ts";
 import { rejectOnAbort } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
+import type { Log } from "../support/log.ts";
 import { formatMetrics, type Metric, metricsContentType } from "./metrics_text.ts";
 
 export interface StatusPageSource {
@@ -32,6 +34,19 @@ export async function serveStatusPage(
   }
   const action = `serve /metrics on ${formatAddress(address)}`;
   return await serveHttp(address, { clock, action, handle: (request) => responseTo(request, source, clock) });
+}
+
+/** Serves the page of a service and logs where it is. Returns null if no page is wanted. Rejects as `serveStatusPage`. */
+export async function serveLoggedStatusPage(
+  listenAt: string | undefined,
+  source: StatusPageSource,
+  log: Log,
+): Promise<HttpService | null> {
+  if (listenAt === undefined) return null;
+  const page = await serveStatusPage(listenAt, source);
+  const where = describeWhoReachesSockets([page.address], { isProtected: false });
+  log("info", "metrics", `/healthz and /metrics are at ${where}`);
+  return page;
 }
 
 async function responseTo(

@@ -1,17 +1,16 @@
 /** Chooses the servers of a command and their scope: the configured servers, or this machine's keeper. */
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import type { ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import { parseZooKeeperServers } from "../../protocols/zookeeper/hosts.ts";
 import { validateNodePath } from "../../protocols/zookeeper/node_path.ts";
-import type { ConfigSources } from "../../base/config/resolve_settings.ts";
-import { addOriginToErrors as atOriginOf } from "../../base/config/resolve_settings.ts";
+import { addOriginToErrors as atOriginOf, type ConfigSources } from "../../base/config/resolve_settings.ts";
 import { type SettingValues, settingVariableName } from "../../base/config/setting.ts";
 import { connectionSettings, type LockScope, lockScopes } from "../settings/coordination_settings.ts";
-import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
+import { BatonError } from "../../base/errors.ts";
 import { findKeeperLocation, type KeeperLocation, keeperLogFileName } from "../keeper/lifecycle/keeper_location.ts";
 import type { TlsSource } from "../../base/sockets/connection.ts";
 import { TlsFiles } from "../../base/sockets/tls_files.ts";
-import { checkPrivateFile } from "../../base/support/private_file.ts";
+import { checkPrivateFile, readConfiguredFile } from "../../base/support/private_file.ts";
 import { decodeUtf8 } from "../../base/support/text.ts";
 import type { Acl } from "../../protocols/zookeeper/zookeeper.ts";
 
@@ -197,7 +196,8 @@ function tlsOf(
 
 function readCredentials(file: string, sources: ConfigSources): ReturnType<typeof parseServerCredentials> {
   return readAtOrigin("authFile", sources, () => {
-    const found = parseServerCredentials(readTextFile(file), (line) => `${file}, line ${line}`);
+    const text = decodeUtf8(readConfiguredFile(file, `the credentials in ${file}`), file);
+    const found = parseServerCredentials(text, (line) => `${file}, line ${line}`);
     checkPrivateFile(file, "The file with credentials");
     if (found.length > 0) return found;
     throw new BatonError(
@@ -205,18 +205,6 @@ function readCredentials(file: string, sources: ConfigSources): ReturnType<typeo
       `${file} contains no credentials: write a line scheme:credentials, as in digest:USER:PASSWORD`,
     );
   });
-}
-
-function readTextFile(file: string): string {
-  let bytes: Uint8Array;
-  try {
-    bytes = readFileSync(file);
-  } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${systemCallErrorReason(thrown)}`, {
-      cause: thrown,
-    });
-  }
-  return decodeUtf8(bytes, file);
 }
 
 function readAtOrigin<T>(name: keyof ConnectionValues, sources: ConfigSources, read: () => T): T {

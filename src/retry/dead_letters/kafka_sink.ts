@@ -3,8 +3,6 @@
  * the rest. A record is durable when all in-sync replicas have it. If a processor dies before the store has marked the
  * record, the record is sent again. Loaded only if Kafka is used.
  */
-import { readFileSync } from "node:fs";
-import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../protocols/kafka/kafka_producer.ts";
 import { dial } from "../../base/sockets/dial.ts";
 import { TlsFiles, type TlsFilesOptions } from "../../base/sockets/tls_files.ts";
@@ -13,6 +11,7 @@ import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { KafkaDestination } from "./dead_letter_destination.ts";
 import { type DeadLetterFormat, deadLetterJson } from "./dead_letter_record.ts";
 import type { DeadLetterSink, DeadLetterSinkSession } from "./dead_letter_forwarder.ts";
+import { readConfiguredFile } from "../../base/support/private_file.ts";
 
 export interface KafkaSinkOptions extends KafkaProducerOptions, DeadLetterFormat {
   /** Acquires the forwarder lock. Returns the function that releases the lock; null if another process is sending. */
@@ -113,11 +112,6 @@ export function openKafkaSink(
 
 /** Returns the password: the first line of the file. */
 function passwordIn(path: string): string {
-  try {
-    return readFileSync(path, "utf8").split(/\r?\n/, 1)[0] ?? "";
-  } catch (error) {
-    throw new BatonError("CONFIG", `Cannot read the Kafka password file ${path}: ${systemCallErrorReason(error)}`, {
-      cause: error,
-    });
-  }
+  const text = new TextDecoder().decode(readConfiguredFile(path, `the Kafka password file ${path}`));
+  return text.split(/\r?\n/, 1)[0] ?? "";
 }

@@ -1,31 +1,21 @@
 /** Serves /metrics and /healthz of a processor. */
 import { type Metric, metricFactory } from "../../base/terminal/metrics_text.ts";
 import type { HttpService } from "../../base/http/serve_http.ts";
-import { serveStatusPage } from "../../base/terminal/status_page.ts";
+import { serveLoggedStatusPage } from "../../base/terminal/status_page.ts";
 import { messageStates } from "../queue/message_life.ts";
 import type { Log } from "../../base/support/log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
-import { describeWhoReachesSockets } from "../../base/sockets/socket_reach.ts";
 
 const { gauge, counter } = metricFactory("baton_retry");
 
-/** Serves the page. Returns null if no page was requested. Logs the address of the page. */
-export async function retryStatusPage(
+/** Serves the page, if one was requested. */
+export function retryStatusPage(
   listen: string | undefined,
   processor: StoreProcessor,
   log: Log,
 ): Promise<HttpService | null> {
-  if (listen === undefined) return null;
-  const page = await serveStatusPage(listen, {
-    health: () => healthOf(processor),
-    metrics: () => metricsOf(processor),
-  });
-  log(
-    "info",
-    "metrics",
-    `/healthz and /metrics are at ${describeWhoReachesSockets([page.address], { isProtected: false })}`,
-  );
-  return page;
+  const page = { health: () => healthOf(processor), metrics: () => metricsOf(processor) };
+  return serveLoggedStatusPage(listen, page, log);
 }
 
 async function healthOf({ processor, store }: StoreProcessor): Promise<string | null> {
