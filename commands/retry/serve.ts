@@ -17,7 +17,7 @@ import type { HttpRequestTarget } from "../../src/base/http/request_target.ts";
 import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
 import type { RetryRules } from "../../src/retry/targets/outcome.ts";
-import { serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
+import { openServiceStore, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
@@ -27,8 +27,7 @@ import {
   planStatusPageSocket,
   refuseUnprotectedSockets,
 } from "../../src/base/config/listen_address.ts";
-import { openStoreOnly, type ProxyService, serveUntilStopped } from "../../src/retry/http_proxy/proxy_service.ts";
-import { RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
+import { type BackendCallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
@@ -38,6 +37,10 @@ import { readRequestMemory, readRetryRules, readStoreRules } from "../../src/ret
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 import { describeWhoReachesSocket } from "../../src/base/sockets/socket_reach.ts";
+import { stopRequestLogger, TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
+import { CleanupScope, onAbort, whenAborted } from "../../src/base/support/abort.ts";
+import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
+import type { StoreRules } from "../../src/retry/queue/store_rules.ts";
 
 const serveSettings = {
   ...retryStoreSettings,
@@ -238,4 +241,67 @@ async function openWithProcessor(
       await topics?.[Symbol.asyncDispose]();
     },
   };
+}
+
+const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+
+/** The service behind the proxy: its store and, if it has one, its processor. Defines how both end after a signal. */
+interface ProxyService extends AsyncDisposable {
+  readonly store: StoreClient;
+  readonly gate: BackendCallGate | null;
+  /** Resolves after `stop`. Rejects when the service cannot continue. */
+  run(): Promise<void>;
+  stop(): void;
+  /** Counts a message that was stored without being tried. */
+  countUntried(): void;
+}
+
+async function openStoreOnly(location: StoreLocation, rules: StoreRules): Promise<ProxyService> {
+  const ended = Promise.withResolvers<void>();
+  ended.promise.catch(() => {}); // `run` reports the error
+  const store = await openServiceStore(location, { rules, hooks: { onBroken: (error) => ended.reject(error) } });
+  return {
+    store,
+    gate: null,
+    run: () => ended.promise,
+    stop: () => ended.resolve(),
+    countUntried() {},
+    [Symbol.asyncDispose]: () => store.close(),
+  };
+}
+
+/**
+ * Calls `open` after the signal handlers are set. When stopping, stops the proxy before the processor, so that requests
+ * in progress can still be stored.
+ */
+async function serveUntilStopped(
+  service: ProxyService,
+  proxy: RetryHttpProxy,
+  { log, drainMs, open }: {
+    readonly log: Log;
+    readonly drainMs: number;
+    readonly open: () => Promise<void>;
+  },
+): Promise<void> {
+  const what = "stopping after the requests and tries in flight; a second signal stops them immediately";
+  using stop = new TwoStageStopListener({ signals: stopSignals, onFirst: stopRequestLogger(log, what) });
+  const hurried = new AbortController();
+  using waits = new CleanupScope();
+  onAbort(stop.finish, () => waits.add(systemClock().startTimer(drainMs, () => hurried.abort())));
+  onAbort(stop.now, () => {
+    hurried.abort();
+    service.stop();
+  });
+  let running: Promise<void> | null = null;
+  try {
+    await open();
+    running = service.run();
+    await Promise.race([whenAborted(stop.finish), running]);
+    await proxy.close(hurried.signal);
+    service.stop();
+    if (hurried.signal.aborted) service.stop();
+    await running;
+  } finally {
+    await proxy.close(AbortSignal.abort());
+  }
 }

@@ -14,7 +14,6 @@ import { ProgressLine, progressSettings } from "../../src/base/terminal/progress
 import { BatonError } from "../../src/base/errors.ts";
 import { splitInputIntoMessages } from "../../src/pubsub/client/split_items.ts";
 import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
-import { MessageSubmission } from "../../src/retry/queue/message_submission.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { throwIfAborted } from "../../src/base/support/abort.ts";
@@ -24,7 +23,7 @@ import { readBody, readInputChunks } from "./read_body.ts";
 import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
-import type { ServiceStore } from "../../src/retry/queue/store_methods.ts";
+import type { ServiceStore, StoreClient } from "../../src/retry/queue/store_methods.ts";
 import { lacksProcessor, startProcessorHint } from "./processor_hint.ts";
 
 export const submitSettings = {
@@ -144,4 +143,68 @@ function printResult(
   { stored, first, last }: Omit<RetrySubmitJson, "version" | "name">,
 ): void {
   if (values.json) printJson<RetrySubmitJson>(io, { version: 1, name: values.retryName, stored, first, last });
+}
+
+/** Limits of one transaction. */
+const chunkMessages = 512;
+const chunkBytes = 4 << 20;
+
+interface SubmissionOptions {
+  /** Makes a message. If it throws, earlier messages are either stored or not, as after an interruption. */
+  readonly makeMessage: (body: Uint8Array) => NewMessage;
+  readonly onStored: (count: number) => void;
+}
+
+/** Stores new messages in their order, many in one transaction. */
+class MessageSubmission {
+  stored = 0;
+  first: string | null = null;
+  last: string | null = null;
+  readonly #store: StoreClient;
+  readonly #options: SubmissionOptions;
+  #chunk: NewMessage[] = [];
+  #bytes = 0;
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(store: StoreClient, options: SubmissionOptions) {
+    this.#store = store;
+    this.#options = options;
+  }
+
+  async add(bodies: readonly Uint8Array[]): Promise<void> {
+    for (const body of bodies) {
+      // Copies the body, because sending a view to the thread would send its whole buffer.
+      this.#chunk.push(this.#options.makeMessage(body.slice()));
+      this.#bytes += body.byteLength;
+      if (this.#chunk.length >= chunkMessages || this.#bytes >= chunkBytes) await this.#send();
+    }
+  }
+
+  async end(): Promise<void> {
+    if (this.#chunk.length > 0) await this.#send();
+    await this.#sending;
+  }
+
+  /** Waits for the transaction in progress, whether it succeeds or not. */
+  async settle(): Promise<void> {
+    await this.#sending.catch(() => {});
+  }
+
+  /**
+   * Sends the next transaction. Waits for the previous one, so that no message is stored after a refused message. New
+   * messages can be added during this wait.
+   */
+  async #send(): Promise<void> {
+    const messages = this.#chunk;
+    this.#chunk = [];
+    this.#bytes = 0;
+    await this.#sending;
+    this.#sending = this.#store.call("accept", messages, Date.now()).then((stored) => {
+      this.first ??= stored[0]?.id ?? null;
+      this.last = stored.at(-1)?.id ?? this.last;
+      this.stored += stored.length;
+      this.#options.onStored(stored.length);
+    });
+    this.#sending.catch(() => {}); // awaited by the next call
+  }
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { allJsonShapes, type JsonShape } from "../../commands/json_shapes/all_shapes.ts";
+import { allJsonShapes, type JsonShape } from "./json_shapes.ts";
 
 const goldens = join(import.meta.dirname ?? ".", "../../test/fixtures/json");
 /** The object that the page shows in full. */

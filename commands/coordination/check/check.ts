@@ -8,13 +8,17 @@ import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { isLockHeldByHolderIds } from "../../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type OuterLocks, requireOuterLocks } from "../../../src/coordination/job/outer_locks.ts";
 import type { CheckJson } from "../../json_shapes/job_shapes.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { parseBarrierParticipantNode } from "../../../src/coordination/barrier/barrier_state.ts";
+import { readInteropNodeGuid } from "../../../src/coordination/nodes/interop_node_names.ts";
+import { parseHolderNode } from "../../../src/coordination/lock/lock_nodes.ts";
+import { readAfterSync, readChildNames, readTwiceAtMost } from "../../../src/coordination/nodes/node_requests.ts";
 
 const settings = {
   atLeast: flagSetting("--at-least", durationType(), {
@@ -98,4 +102,20 @@ async function isOnServer(
   await using zk = await connectToZooKeeper(options);
   const held = await Promise.all(locks.map(({ path }) => isLockHeldByHolderIds(zk, path, ids)));
   return held.length > 0 && held.every(Boolean);
+}
+
+/**
+ * Finds out whether a command still holds its lock, from the holder IDs in the command's environment. Returns true if
+ * one of `ids` holds the lock, the leadership or the place at the barrier at `path`. Reads again if the connection is
+ * lost.
+ */
+async function isLockHeldByHolderIds(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<boolean> {
+  const reading = () => Promise.all([readChildNames(zk, `${path}/h`), readChildNames(zk, path)]);
+  const [holders, own] = await readTwiceAtMost(zk, () => readAfterSync(zk, path, reading));
+  return holders.some((name) => ids.includes(parseHolderNode(name)?.guid ?? "")) ||
+    own.some((name) =>
+      ids.includes(parseBarrierParticipantNode(name)?.guid ?? "") ||
+      // A contender of an interop lock holds the lock while its command runs.
+      ids.includes(readInteropNodeGuid(name))
+    );
 }

@@ -36,7 +36,7 @@ export async function serveStatusPage(
   return await serveHttp(address, { clock, action, handle: (request) => responseTo(request, source, clock) });
 }
 
-/** Serves the page of a service and logs where it is. Returns null if no page is wanted. Rejects as `serveStatusPage`. */
+/** Serves the page of a service and logs where it is. Returns null if no page is wanted. */
 export async function serveLoggedStatusPage(
   listenAt: string | undefined,
   source: StatusPageSource,

@@ -38,11 +38,3 @@ export function cutTextToWidth(text: string, columns: number): string {
 export function shortenTextToWidth(text: string, columns: number): string {
   return textWidth(text) <= columns ? text : `${cutTextToWidth(text, columns - 1)}…`;
 }
-
-/**
- * Breaks a text into lines of at most `columns`. Breaks also inside words, because paths and addresses have no spaces.
- */
-export function wrapText(text: string, columns = Number.POSITIVE_INFINITY): string[] {
-  const line = cutTextToWidth(text, Math.max(2, columns));
-  return line.length === text.length ? [line] : [line, ...wrapText(text.slice(line.length), columns)];
-}

@@ -1,7 +1,7 @@
 /** `baton who --watch`, `ls --watch`, `-l`, and `ls` of other kinds: in a pipe, and on a terminal. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { constants } from "node:os";
-import { allJsonShapes } from "../../../commands/json_shapes/all_shapes.ts";
+import { allJsonShapes } from "../../../scripts/docs/json_shapes.ts";
 import { BatonSession, type Running, untilMade } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { PtySession } from "../../support/pty_session.ts";

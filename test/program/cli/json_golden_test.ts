@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { allJsonShapes } from "../../../commands/json_shapes/all_shapes.ts";
+import { allJsonShapes } from "../../../scripts/docs/json_shapes.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { expectGolden } from "../../support/golden_json.ts";

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
-import { allJsonShapes } from "../../../commands/json_shapes/all_shapes.ts";
+import { allJsonShapes } from "../../../scripts/docs/json_shapes.ts";
 import type { BatonSession, Running } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { describeWithPeer } from "../../support/peers.ts";

@@ -2,17 +2,15 @@
 import { isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { DatabaseRow, SqlValue } from "../../../base/storage/sql_row.ts";
-import type { MessageLife, MessageState } from "../message_life.ts";
+import { type MessageLife, type MessageState, messageStates } from "../message_life.ts";
 import { keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
 import type { FoundMessage, MessageContent, MessageLifeChange, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
 import { errorCharsMax, operatorChangesMax } from "../retry_store_limits.ts";
 import type { MessageConditions, MessageFilter, RetryOrder } from "../store_methods.ts";
 import { forwardStates, type MessageHead, type StateTotals } from "../stored_message.ts";
 import { canBeTried, countDamaged } from "./due_messages.ts";
-import { KeyOrdering } from "./key_ordering.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { sqliteRetryTables } from "./retry_tables.ts";
-import { RetryTotals } from "./retry_totals.ts";
 
 export class SqliteMessages implements MessageRows {
   readonly #database: RetryDatabase;
@@ -259,4 +257,121 @@ function conditionOf({ states, key, reason, error }: MessageFilter): { where: st
     values.push(value);
   }
   return { where: parts.join(" AND "), values };
+}
+
+const isOpenWithKey = "state < 2 AND key IS NOT NULL AND key = ?";
+
+/**
+ * Orders messages with the same key: one open message is next, and the others wait. The column `is_next` marks the next
+ * message, so that a claim need not read all messages that wait.
+ */
+class KeyOrdering {
+  readonly #database: RetryDatabase;
+
+  constructor(database: RetryDatabase) {
+    this.#database = database;
+  }
+
+  /** Returns the mark of a new message: 1 if it is next, 0 if it waits. */
+  initialMark(key: string | null): number {
+    return key === null ||
+        this.#database.get(`SELECT 1 FROM messages WHERE ${isOpenWithKey} LIMIT 1`, key) === undefined
+      ? 1
+      : 0;
+  }
+
+  /** Passes the mark of a closed message to the oldest open message with its key. */
+  passMarkOn(seq: number, key: string | null): void {
+    if (key === null || this.#database.get("SELECT is_next FROM messages WHERE seq = ?", seq)?.["is_next"] !== 1) {
+      return;
+    }
+    const next = this.#database.get(`SELECT min(seq) AS seq FROM messages WHERE ${isOpenWithKey}`, key)?.["seq"] ??
+      null;
+    if (next !== null) this.#setNext(Number(next), 1);
+  }
+
+  /**
+   * Gives a message that waits again its place in the order. It comes before newer messages, but not before a message
+   * in flight.
+   */
+  restoreMark(seq: number, key: string | null): void {
+    // A message that was dead when it was stored has no mark.
+    if (key === null) return this.#setNext(seq, 1);
+    const holder = this.#database.get(
+      `SELECT seq, state FROM messages WHERE ${isOpenWithKey} AND is_next = 1 AND seq <> ?`,
+      key,
+      seq,
+    );
+    const yields = holder !== undefined && holder["state"] === 0 && Number(holder["seq"]) > seq;
+    if (yields) this.#setNext(Number(holder["seq"]), 0);
+    this.#setNext(seq, holder === undefined || yields ? 1 : 0);
+  }
+
+  /** Changes the mark. Does not change a damaged message: messages behind it wait until an operator cancels it. */
+  #setNext(seq: number, isNext: number): void {
+    try {
+      this.#database.changeRow(sqliteRetryTables.messages, { seq }, { is_next: isNext });
+    } catch (error) {
+      if (!(error instanceof DamageError)) throw error;
+    }
+  }
+}
+
+/**
+ * Counts the messages in each state, and the bytes of their bodies. Every change of a message updates these totals in
+ * its transaction.
+ */
+class RetryTotals {
+  readonly #database: RetryDatabase;
+
+  constructor(database: RetryDatabase) {
+    this.#database = database;
+  }
+
+  all(): Record<MessageState, StateTotals> {
+    const found = new Map(this.#database.all("SELECT * FROM totals").map((row) => [Number(row["state"]), row]));
+    const of = (state: MessageState): StateTotals => {
+      const stored = found.get(stateNumbers[state]);
+      const isDamaged = stored !== undefined && this.#database.intactOrNull(sqliteRetryTables.totals, stored) === null;
+      const row = isDamaged ? this.#countRows(stateNumbers[state]) : stored;
+      return { count: Number(row?.["count"] ?? 0), bytes: Number(row?.["bytes"] ?? 0) };
+    };
+    return Object.fromEntries(messageStates.map((state) => [state, of(state)])) as Record<MessageState, StateTotals>;
+  }
+
+  count(state: MessageState, count: number, bytes: number): void {
+    const isKept = statesWithBody.includes(state);
+    const number = stateNumbers[state];
+    const row = this.#database.get(`SELECT ${sqliteRetryTables.totals.allColumns} FROM totals WHERE state = ?`, number);
+    const known = row !== undefined && this.#database.intactOrNull(sqliteRetryTables.totals, row) !== null;
+    const before = known ? row : row === undefined ? null : this.#countedBefore(number, count, bytes);
+    this.#database.replace(sqliteRetryTables.totals, {
+      state: number,
+      count: Number(before?.["count"] ?? 0) + count,
+      bytes: Number(before?.["bytes"] ?? 0) + (isKept ? bytes : 0),
+    });
+  }
+
+  /**
+   * Returns the totals before a change, counted from the messages, because the stored row is damaged. The counted
+   * messages already include the change.
+   */
+  #countedBefore(state: number, count: number, bytes: number): SqlRow {
+    const now = this.#countRows(state);
+    return { count: Number(now["count"]) - count, bytes: Number(now["bytes"]) - bytes };
+  }
+
+  #countRows(state: number): SqlRow {
+    const sql = "SELECT count(*) AS count, coalesce(sum(bytes), 0) AS bytes FROM messages WHERE state = ?";
+    return this.#database.get(sql, state) ?? {};
+  }
+
+  /** Counts all messages that have a body, and replaces the totals of their states. */
+  recount(): void {
+    for (const state of statesWithBody) {
+      const number = stateNumbers[state];
+      const { count, bytes } = this.#countRows(number);
+      this.#database.replace(sqliteRetryTables.totals, { state: number, count: Number(count), bytes: Number(bytes) });
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { formatTableLines } from "../../../../src/base/terminal/table.ts";
 import { cutTerminalLine } from "../../../../src/base/terminal/terminal_lines.ts";
-import { cutTextToWidth, shortenTextToWidth, textWidth, wrapText } from "../../../../src/base/terminal/text_width.ts";
+import { cutTextToWidth, shortenTextToWidth, textWidth } from "../../../../src/base/terminal/text_width.ts";
 
 const plain = (_style: string, text: string) => text;
 
@@ -14,13 +14,10 @@ describe("the width of a text", () => {
     expect(textWidth("👩")).toBe(2);
   });
 
-  test("a text is cut, shortened and wrapped by its columns", () => {
+  test("a text is cut and shortened by its columns", () => {
     expect(cutTextToWidth("長い名前", 5)).toBe("長い");
     expect(shortenTextToWidth("長い名前", 8)).toBe("長い名前");
     expect(shortenTextToWidth("長い名前", 7)).toBe("長い名…");
-    expect(wrapText("abcdefg", 3)).toEqual(["abc", "def", "g"]);
-    expect(wrapText("", 3)).toEqual([""]);
-    expect(wrapText("長い", 1)).toEqual(["長", "い"]);
     expect(cutTerminalLine("\x1b[1m長い\x1b[22mab", 3)).toBe("\x1b[1m長\x1b[22m");
   });
 });

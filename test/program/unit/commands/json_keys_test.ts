@@ -1,7 +1,7 @@
 /** The keys of all JSON output have one style, so that a program never guesses. */
 import { expect, test } from "bun:test";
 import * as z from "zod";
-import { allJsonShapes } from "../../../../commands/json_shapes/all_shapes.ts";
+import { allJsonShapes } from "../../../../scripts/docs/json_shapes.ts";
 
 /** The names of all properties in a JSON schema. */
 function keysIn(schema: unknown): string[] {

@@ -217,7 +217,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "by key a message without one has no mark after a redrive",
     world: "retry",
     changes: [{
-      in: "key_ordering:KeyOrdering.restoreMark",
+      in: "sqlite_messages:KeyOrdering.restoreMark",
       from: "    if (key === null) return this.#setNext(seq, 1);\n    const holder",
       to: "    if (key === null) return;\n    const holder",
     }],

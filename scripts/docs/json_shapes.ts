@@ -3,13 +3,13 @@
  * and docs/json.md use this list. Commands import only the types, so that no command loads a schema when it starts.
  */
 import type * as z from "zod";
-import * as cron from "./cron_shapes.ts";
-import * as election from "./election_shapes.ts";
-import * as job from "./job_shapes.ts";
-import * as lock from "./lock_shapes.ts";
-import * as machine from "./machine_shapes.ts";
-import * as pubsub from "./pubsub_shapes.ts";
-import * as retry from "./retry_shapes.ts";
+import * as cron from "../../commands/json_shapes/cron_shapes.ts";
+import * as election from "../../commands/json_shapes/election_shapes.ts";
+import * as job from "../../commands/json_shapes/job_shapes.ts";
+import * as lock from "../../commands/json_shapes/lock_shapes.ts";
+import * as machine from "../../commands/json_shapes/machine_shapes.ts";
+import * as pubsub from "../../commands/json_shapes/pubsub_shapes.ts";
+import * as retry from "../../commands/json_shapes/retry_shapes.ts";
 
 export interface JsonShape {
   readonly from: string;
