@@ -8,7 +8,6 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { checkFoldersLeft } from "./tidy/folders_left.ts";
 import { checkBreaks, checkCycles, checkDependencies, checkFileNames, checkPlaces } from "./tidy/layers.ts";
 import { checkComments, checkTypeNames, checkWords } from "./tidy/language.ts";
 import { checkFileShape, checkLinks, checkMachinePaths, checkTasks, checkWaits } from "./tidy/shape.ts";
@@ -99,9 +98,9 @@ const outcomes = [
   rule("file names", checkFileNames(sources)),
   rule("folders of unit tests", checkUnitFolders(sources)),
   rule("names and sizes", sources.flatMap(checkFileShape)),
-  rule("columns", checkFoldersLeft("columns", [...sources, ...shellScripts].flatMap(checkColumns))),
+  rule("columns", [...sources, ...shellScripts].flatMap(checkColumns)),
   rule("function names", product.flatMap(checkFunctionNames)),
-  rule("line savers", checkFoldersLeft("line savers", sources.flatMap(checkLineSavers))),
+  rule("line savers", sources.flatMap(checkLineSavers)),
   rule("type names", checkTypeNames(product)),
   rule("comments", product.flatMap(checkComments)),
   rule("words", [...product, ...prose].flatMap(checkWords)),

@@ -2,7 +2,8 @@
  * Histories as lines of JSON: one line for each call, one for each response, and one for each event that is no
  * operation.
  *
- *     {"n":1,"at":12.5,"client":"c1","session":"0x10","model":"znode","do":"set","key":"/a","input":{"data":"x","version":3}}
+ *     {"n":1,"at":12.5,"client":"c1","session":"0x10","model":"znode","do":"set","key":"/a",
+ *      "input":{"data":"x","version":3}}
  *     {"n":1,"at":13.1,"outcome":"ok","output":{"version":4,"zxid":17}} {"at":14,"state":"server 1 killed"}
  *
  * `at` is in milliseconds of one monotonic clock, `key` a list in a transaction. An operation without a response is of

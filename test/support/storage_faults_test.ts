@@ -64,7 +64,7 @@ describeWithPeer("cc", `a storage that forgets and fails [BATON_SEED=${seed}]`, 
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test("SQLite keeps what it has committed, whatever is lost at whichever step; with syncs that lie it does not", () => {
+  test("SQLite keeps what it has committed when unsynced writes are lost, but not with syncs that lie", () => {
     const random = seededRandom(seed);
     const keepsAll = (step: number): boolean => {
       faults.killAt(step);

@@ -22,7 +22,7 @@ setDefaultTimeout(60_000);
 
 const hasDisks = canMountDisk("a full disk of --output-dir is not tried");
 
-test("a keeper that is killed while a job runs: the job runs to its end, once, and its result is recorded", async () => {
+test("a job runs to its end once, and its result is recorded, although the keeper is killed meanwhile", async () => {
   await using session = new BatonSession({ TZ: "UTC", BATON_SESSION_TIMEOUT: "10s" });
   const job = `echo began >>${session.path("runs")}; until test -e ${session.path("go")}; do sleep 0.05; done`;
   await session.run(`"$baton" lock kept --tick '* * * * *' --timezone UTC --catch-up 1h --retry 1 -- false`);
@@ -71,7 +71,7 @@ describe("without a server", () => {
     expect(await session.run('"$baton" cron check missing.cron')).toMatchObject({ code: 74, stdout: "" });
   });
 
-  test("next prints the ticks of all jobs in their order, and local times around the end of daylight saving", async () => {
+  test("next prints the ticks of all jobs in order, with local times around the end of daylight saving", async () => {
     writeFileSync(
       session.path("fleet.cron"),
       "CRON_TZ=Europe/Berlin\n#baton name=fixed\n30 2 * * * true\n#baton name=follows\n*/30 2 * * * date +\\%F\n",
@@ -130,7 +130,7 @@ for (const kind of tierBackends) {
       expect((await session.run(call)).code).toBe(81);
     });
 
-    test("forget deletes a schedule that no host has any longer, records its lost run, and keeps those in use", async () => {
+    test("forget deletes a schedule that no host has, records its lost run, and keeps those in use", async () => {
       expect((await session.run('"$baton" cron forget job')).code).toBe(1);
       const open = {
         tickMs: Date.now() - 3_600_000,
@@ -189,7 +189,7 @@ for (const kind of tierBackends) {
       return session.start(`exec "$baton" cron ${file} ${options}`, env);
     }
 
-    test("of two services one runs a due tick, with cron's environment, and prints its output with the job's name", async () => {
+    test("one of two services runs a due tick in cron's environment, and prints its output with a name", async () => {
       const lines = [
         "ODD = ' two words '",
         "#baton name=shared catch-up=1h",
@@ -294,7 +294,7 @@ for (const kind of tierBackends) {
       expect(await results("j/waits")).toEqual(["done "]);
     });
 
-    test("a job that gets its lock while -j others run is given back if the service stops first: the next service runs it", async () => {
+    test("a job that has its lock but waits for -j goes to another service when its own stops", async () => {
       const lines = [
         `dir=${session.folder}`,
         "#baton name=s/waits catch-up=1h overlap=wait",
@@ -321,7 +321,7 @@ for (const kind of tierBackends) {
       await next.ended;
     });
 
-    test("with --log json each line is an object: also what a job leaves running, with its name, and mistakes of a file", async () => {
+    test("with --log json each line is an object, also for leftovers of a job and mistakes in a file", async () => {
       const lines = [
         `dir=${session.folder}`,
         "#baton name=log/left catch-up=1h",
@@ -418,7 +418,7 @@ for (const kind of tierBackends) {
       expect(await results("twice")).toEqual(["stopped SIGINT came a second time"]);
     });
 
-    test("a host that stands still for longer than the session, during a job: the job is stopped, and the service goes on", async () => {
+    test("a host that stands still longer than its session stops its job, and its service goes on", async () => {
       const lines = ["#baton name=still catch-up=1h", `${await due("still")} echo >${session.path("began")}; sleep 60`];
       const service = serve("still.cron", lines, "--session-timeout 2s");
       await session.made("began");

@@ -108,7 +108,7 @@ describe("a term", () => {
     expect(tokens[1] ?? 0n).toBeGreaterThan(tokens[0] ?? 0n);
   });
 
-  test("has the host name as its value where none is given, without the pid: a script can use it as an address", async () => {
+  test("its default value is the host name without the pid, which a script can use as an address", async () => {
     const running = session.start(elect("named -- sh -c 'echo $BATON_ELECTION_VALUE; >$dir/named; exec sleep 60'"));
     await session.made("named");
     expect(await leader("named")).toBe(hostname());

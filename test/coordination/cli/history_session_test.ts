@@ -24,7 +24,7 @@ for (const kind of tierBackends) {
         `exec "$baton" lock ${name} --history ${options} -- sh -c 'echo held >>"$dir/${name}"; until [ -e "$dir/go-${name}" ]; do sleep 0.05; done'`,
       );
 
-    test("a hold is recorded with its end; calls that find the lock busy are counted; no record without the option", async () => {
+    test("a hold is recorded with its end, and calls that find the lock busy are counted", async () => {
       expect(await session.run('"$baton" lock plain -- true; "$baton" history plain --json')).toMatchObject({
         code: 1,
       });
@@ -61,7 +61,7 @@ for (const kind of tierBackends) {
       );
     });
 
-    test("a holder that was killed is lost, before and after the next one records it, also if that was granted in advance", async () => {
+    test("a killed holder counts as lost before and after the next record, also if granted in advance", async () => {
       const holder = hold("killed");
       await session.said("killed");
       const next = session.start(`exec "$baton" lock killed --history -- true`);
@@ -120,7 +120,8 @@ for (const kind of tierBackends) {
       expect([code, stderr]).toEqual([0, ""]);
       expect(stdout).toMatch(
         new RegExp(
-          `^\\S+Z  the hold of .* ended after .*, failed: exit code 3\\n\\S+Z  .* \\(pid ${holder.child.pid}\\) began to hold it, ` +
+          `^\\S+Z  the hold of .* ended after .*, failed: exit code 3\\n` +
+            `\\S+Z  .* \\(pid ${holder.child.pid}\\) began to hold it, ` +
             `reason "deploy"\\n"why" is held by .* \\(pid ${holder.child.pid}\\), since .*; no call waits. The session .*\\n  not known: `,
         ),
       );
@@ -133,7 +134,7 @@ for (const kind of tierBackends) {
       expect(await session.run('"$baton" explain unknown')).toMatchObject({ code: 1 });
     });
 
-    test("--on-busy-for runs its command once for a hold, by a call that is refused or waits; exit codes stay", async () => {
+    test("--on-busy-for runs its command once for a hold, from a refused or waiting call", async () => {
       const notice = (after: string, line = "echo $BATON_BUSY_NAME $BATON_BUSY_MS >>rang") =>
         `--on-busy-for '${after} ${line}'`;
       const holder = hold("long");
@@ -186,7 +187,7 @@ for (const kind of tierBackends) {
       expect(records.length).toBeLessThanOrEqual(10);
     });
 
-    test("a call of a pool that ran items has one record, with its numbers; one that found none has no record", async () => {
+    test("a call of a pool that ran items has one record with its numbers; one without items has none", async () => {
       const run = (items: string) =>
         session.run(`printf '${items}' | "$baton" pool batch --history -j 2 --items - -- sh -c 'test "$0" != bad' {}`);
       expect((await run("a\\nbad\\n")).code).not.toBe(0);

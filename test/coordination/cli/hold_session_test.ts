@@ -56,7 +56,8 @@ describe("a script", () => {
         "$baton" release steps; echo release $?
         "$baton" check -q; echo check $?
         "$baton" release steps 2>again; echo again $?
-        echo $BATON_LOCK_NAME $BATON_LOCK_MODE $BATON_LOCK_SCOPE $((\${#BATON_FENCING_TOKEN} > 0))'`); // mksh counts in 32 bits
+        echo $BATON_LOCK_NAME $BATON_LOCK_MODE $BATON_LOCK_SCOPE $((\${#BATON_FENCING_TOKEN} > 0))'`);
+      // The script measures the length of the token, because mksh counts in 32 bits.
       expect(ended).toMatchObject({ code: 0, stderr: "" });
       expect(ended.stdout).toBe(
         "check 0\nnested 64\nrelease 0\ncheck 79\nagain 1\nsteps exclusive user 1\n",
@@ -68,7 +69,7 @@ describe("a script", () => {
       expect((await who("steps")).holders).toEqual([]);
     });
 
-    test(`of ${shell} that ends gives it back, and what it has left behind is dead by then, a subshell too`, async () => {
+    test(`of ${shell} gives it back at its end; what it left behind, also a subshell, is dead by then`, async () => {
       const left = `(while :; do :; done) & echo $! >left; sleep 60 & echo $! >>left; ${seen}; exit 0`;
       const ended = await session.run(`${shell} -c '${taking("ends")}; ${left}'`);
       expect(ended.code).toBe(0);
@@ -104,7 +105,7 @@ describe("a script", () => {
     kill(...others);
   });
 
-  test("gets nothing when another holds it: the exit code of lock, and nothing that eval would take for success", async () => {
+  test("gets nothing while another holds it: lock's exit code, and nothing that eval takes for success", async () => {
     const { running, pids } = await holding(session, "busy");
     expect(await session.run(`${taking("busy -n")}; echo never`)).toMatchObject({ code: 75, stdout: "" });
     expect(await session.run(`${taking("busy -w 100ms -E 3")}; echo never`)).toMatchObject({ code: 3, stdout: "" });
@@ -225,7 +226,7 @@ describe("the promise", () => {
     expect((await running.ended).stderr).toMatch(/Lock "holder-stopped" is lost: .*; the script was stopped/);
   });
 
-  test("holder stopped, and the script ends meanwhile: its program is dead when the next one has the lock", async () => {
+  test("holder stopped while the script ends: its program is dead before the next one has the lock", async () => {
     const running = session.start(
       `${taking("leaves --session-timeout 2s")}; echo $BATON_LEASE >lease.leaves; kill -STOP $(cut -d/ -f3 lease.leaves)
        sleep 60 >/dev/null 2>&1 & echo $! >left.leaves; exit 0`,
@@ -238,7 +239,7 @@ describe("the promise", () => {
     await running.ended;
   });
 
-  test("server gone: the script is told to stop, and dead before the lease ends; it can no longer release", async () => {
+  test("server gone: the script is told to stop, and is dead before the lease ends, without a release", async () => {
     const server = await keeper.start();
     try {
       await using own = new BatonSession({ BATON_SERVERS: server.servers });

@@ -15,7 +15,7 @@ const taking = (words: string) => `held=$("$baton" hold --pid $$ ${words}) || ex
 
 for (const backend of [keeper, zooKeeperEnsemble]) {
   describeBackend(backend, () => {
-    test("who has no session yet is told so in time; who waits waits no longer than asked; who holds is stopped", async () => {
+    test("a call without a session reports it in time, a waiter respects its limit, a holder is stopped", async () => {
       const servers = await backend.start();
       try {
         await using session = new BatonSession({ BATON_SERVERS: servers.servers });

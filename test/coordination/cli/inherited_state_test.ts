@@ -129,7 +129,7 @@ describe.each(Object.keys(starters))("a command of baton %s has the same", (name
   });
 });
 
-test("a command does not ignore the signal by which baton stops it, nor SIGPIPE, which the runtime ignores", async () => {
+test("a command ignores neither the signal with which baton stops it, nor SIGPIPE", async () => {
   const call =
     `exec python3 start.py SIGINT,SIGTERM,SIGPIPE "$baton" lock -q l --signal INT -- grep SigIgn /proc/self/status`;
   expect((await session.run(call)).stdout).toBe("SigIgn:\t0000000000004000\n");

@@ -86,7 +86,7 @@ for (const kind of backends) {
       expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining("no process holds it") });
     });
 
-    test("a program of Curator's is asked as its Revoker does, one of kazoo's cannot be, and --force takes either", async () => {
+    test("a Curator program is asked as by its Revoker, kazoo's cannot be, and --force takes both", async () => {
       for (const recipe of ["curator", "curator-rw"] as const) {
         const node = await holder(`/interop/${recipe}`, recipe);
         const words = `--recipe ${recipe} /interop/${recipe} --holder ${guid}`;

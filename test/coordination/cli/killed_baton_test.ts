@@ -128,7 +128,7 @@ for (const backend of [...backends, zooKeeperEnsemble]) {
       expect((await scene.who("p/b")).holders).toEqual([]);
     });
 
-    test("a member of a barrier: before the start, in its command, and while it waits for the others' end", async () => {
+    test("a member of a barrier: before the start, in its command, and while it waits for the others", async () => {
       const enter = `exec "$baton" barrier b --on-member-lost wait`;
       const waiting = session.start(`${enter} -N 2 -- true`);
       await scene.waits(waiting.child.pid ?? 0, "b", "barrier");

@@ -131,7 +131,7 @@ describe.each(kinds)("%s", (kind) => {
     expect(await nodesOf("shared")).toEqual([]);
   });
 
-  test("a connection that breaks: the lock is lost where no session can be resumed, and goes on elsewhere", async () => {
+  test("a broken connection loses the lock where no session can be resumed, and only there", async () => {
     const running = session.start(`exec "$baton" lock cut -- sh -c 'touch in-cut; sleep 3; touch end-cut'`);
     await session.made("in-cut");
     server.cut();

@@ -198,7 +198,7 @@ describe("78: the configuration does not fit", () => {
   });
 });
 
-test("79: the lock is lost while the command runs, and the command is dead before the servers can give it away", async () => {
+test("79: the lock is lost while the command runs, which is dead before another call can have it", async () => {
   await using own = new BatonSession();
   const server = await keeper.start();
   try {
@@ -261,7 +261,8 @@ test.skipIf(whyNoBreach !== null)(
       chmodSync(own.path("become-root"), 0o4755);
       const running = own.start(
         "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all ./baton lock " +
-          `-z ${server.servers} --session-timeout 2s --max-hold 100ms --kill-after 100ms --status-file status breach -- ` +
+          `-z ${server.servers} --session-timeout 2s --max-hold 100ms --kill-after 100ms ` +
+          "--status-file status breach -- " +
           "./become-root --reuid=0 sleep 60 >out 2>err; echo $?",
       );
       await eventually(() => own.read("err").includes("cannot be stopped"), { withinMs: 15_000 });

@@ -210,7 +210,7 @@ describe("signals", () => {
   afterAll(() => server.close());
 
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const) {
-    test(`${signal} while waiting: out of the queue within a second, no command, and a death of that signal`, async () => {
+    test(`${signal} while waiting: out of the queue within a second, no command, ended by that signal`, async () => {
       await using own = new BatonSession({ BATON_SERVERS: server.servers, name: `wait-${signal}` });
       const holder = own.start('exec "$baton" lock "$name" -- sh -c "touch held; exec sleep 60"');
       await own.made("held");
@@ -344,7 +344,7 @@ test("an empty environment, as cron's, and a login shell exclude each other", as
   }
 });
 
-test("a waiter that lost its session, because it was stopped for longer than T, waits again and gets the lock", async () => {
+test("a waiter that was stopped for longer than its session waits again, and gets the lock", async () => {
   await session.run("mkfifo fifo");
   const holder = session.start('"$baton" lock -q slept -- sh -c "touch held; cat fifo"');
   await session.made("held");
@@ -361,7 +361,7 @@ test("a waiter that lost its session, because it was stopped for longer than T, 
   await holder.ended;
 });
 
-test("a lock that is asked back while its taker waits for the next name ends the call, and nothing is run", async () => {
+test("a lock that is asked back while its taker waits for the next name ends the call before the command", async () => {
   await session.run("mkfifo gate");
   const other = session.start('"$baton" lock -q second -- sh -c "touch taken; cat gate"');
   await session.made("taken");

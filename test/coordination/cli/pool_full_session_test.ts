@@ -69,7 +69,7 @@ test("two calls under one --total leave nothing undone, and wait for each other'
   }
 });
 
-test("78: a machine without the configuration that the others have runs nothing beside them, and says what differs", async () => {
+test("78: a machine without the configuration of the others runs nothing, and says what differs", async () => {
   const paths = '[pool]\\ncomponent_path = "/SBOI/{component}"\\nitem_path = "/{component}/{item}"\\n';
   await session.run(`printf '${paths}' > with.toml; : > without.toml`);
   const call = (config: string, words: string) => `"$baton" pool paper --config ${config}.toml ${words}`;

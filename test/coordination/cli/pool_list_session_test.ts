@@ -53,7 +53,7 @@ describe("how much one call runs", () => {
     expect(all).toMatchObject({ code: 0, stdout: "1\n2\n3\n" });
   });
 
-  test("from cron, with nothing in the environment, a round that is well is silent, and one that is not says what failed", async () => {
+  test("from cron, with an empty environment, a good round is silent, and a bad one says what failed", async () => {
     const cron = `env -i HOME="$HOME" BATON_KEEPER_DIR="$BATON_KEEPER_DIR" BATON_SERVERS=embedded "$baton" pool cron`;
     expect(await session.run(`${cron} --query 'seq 2' -j 2 -- true`)).toMatchObject({
       code: 0,
@@ -194,7 +194,7 @@ describe("--joblog", () => {
   });
 });
 
-test("on a terminal a run that lasts shows items, rate, share and remaining time, and erases them at the end", async () => {
+test("on a terminal a long run shows items, rate, share and remaining time, and erases them at its end", async () => {
   const item = `case {} in 1 | 2) ;; *) ${untilMade("on")} ;; esac`;
   const running = session.start(
     `script -qec '"$baton" pool shows --items 1,2,3,4 --kill-after 1s -- sh -c "${item}"' /dev/null`,

@@ -62,7 +62,7 @@ test("the keeper's unit runs a keeper that serves locks and numbers, without a c
   expect(await (await fetch(`http://${page}/metrics`)).text()).toContain("baton_keeper_disk_full 0");
 });
 
-test("the units of publish/subscribe run a server and a proxy that serve messages and numbers, without a capability", async () => {
+test("the units of publish/subscribe run a server and a proxy that serve, without a capability", async () => {
   const powerless = process.getuid?.() === 0 ? "setpriv --bounding-set=-all --no-new-privs" : "";
   await using session = new BatonSession({ BATON_SERVERS: "embedded", BATON_PUBSUB_SERVER_ID: "s1" });
   expect((await session.run('"$baton" pubsub keygen service.key && "$baton" pubsub keygen own.key')).code).toBe(0);

@@ -209,7 +209,7 @@ function silence(backend: Backend): void {
     await session.becomesTrue(`${waitersOf("x", 0)} && ${waitersOf("n", 0)}`);
   });
 
-  test("silent from each frame on: a try ends within --connect-timeout, never busy on a free lock, and keeps nothing", async () => {
+  test("silence from any frame on: a try ends in time, never busy on a free lock, and keeps nothing", async () => {
     const [node] = servers.nodes;
     if (node === undefined) throw new Error("no server");
     const env = { BATON_CONNECT_TIMEOUT: "1500ms", BATON_SESSION_TIMEOUT: "4s" };

@@ -161,7 +161,7 @@ describeWithPeer("zookeeper", "a real ZooKeeper with TLS and SASL", () => {
       expect(await baton(right)).toMatchObject({ code: 0, stdout: "holds\n" });
     });
 
-    test("TLS to a port without it, and the other way round, end the call with the reason, long before its limit", async () => {
+    test("TLS to a port without it, and the reverse, ends the call at once with the reason", async () => {
       const short = "--connect-timeout 1h";
       const plain = await baton(`lock ${short} -z ${backend.servers} ${trusting(authority.ca)} a -- echo never`);
       expect(plain).toMatchObject({ code: 69, stdout: "" });
@@ -188,7 +188,7 @@ describeWithPeer("zookeeper", "a real ZooKeeper with TLS and SASL", () => {
       });
     });
 
-    test("a digest's wrong password is found out at the node it is for: 77, and nothing is said of the secret", async () => {
+    test("a wrong password of a digest is found at the node that needs it: 77, without the secret", async () => {
       const words = `lock -q -z ${backend.servers} --acl creator --root /digest l -- echo holds`;
       expect(await baton(words, auth("digest:jo:one"))).toMatchObject({ code: 0, stdout: "holds\n" });
       const wrong = await baton(words, auth("digest:jo:two-secret"));

@@ -126,7 +126,7 @@ describeWithPeer("cc", `a keeper whose storage fails it [BATON_SEED=${seed}]`, (
   const pick = (count: number, last: number) => someSteps(random, isFullDose ? last : count, last);
   const losePower = () => keeper.faults.losePower(random() < 0.3 ? undefined : random);
 
-  test("killed at each durable step of its work, with what was not synced lost: nothing that was acknowledged is", async () => {
+  test("after a kill at each durable step, without unsynced writes, nothing acknowledged is lost", async () => {
     const lost = { writes: 0, torn: 0, names: 0 };
     expect(await keeper.start()).toBe(true);
     for (const step of pick(10, 150)) {
@@ -174,7 +174,7 @@ describeWithPeer("cc", `a keeper whose storage fails it [BATON_SEED=${seed}]`, (
     expect(starts).toBeGreaterThan(0);
   });
 
-  test("killed before the sync of a commit, then the power lost during the next start: it starts, with what it had", async () => {
+  test("after a kill before a commit's sync and a power loss during the next start it keeps its data", async () => {
     expect(await keeper.start()).toBe(true);
     for (const step of pick(4, 12)) {
       await traffic.work(10);

@@ -36,7 +36,7 @@ for (const kind of backends) {
       expect(await zk.exists(`${root}/a`)).toBeNull();
     });
 
-    test("a recursive watch reports every change below its path, also inside a chroot, up to the next connection", async () => {
+    test("a recursive watch reports every change below its path, also in a chroot, until a reconnect", async () => {
       await using other = await open();
       const root = await newRoot(other);
       await using zk = await open({ servers: parseZooKeeperServers(`${backend.servers}${root}`) });

@@ -88,7 +88,8 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
         expect(follower.missed).toBe(0);
         expect(follower.grants.map(({ index }) => index)).toEqual(Array.from({ length: 60 }, (_, at) => at + 1));
         expect(follower.grants.map(({ token, value, id }) => ({ token, value, id }))).toEqual(led);
-        await listener.close(); // while there is a way to the servers: else it looks for one as long as its session may live
+        // While there is a way to the servers: otherwise it looks for one as long as its session may live.
+        await listener.close();
         await Promise.all(proxies.map((proxy) => proxy.close()));
       },
       60_000,

@@ -110,7 +110,7 @@ describe("in vain, it is given up in time", () => {
 });
 
 describeBackend(zooKeeper, () => {
-  test("servers that take no request without authentication are given the credentials; without them it is in vain", async () => {
+  test("servers that demand authentication are given the credentials; without them the request fails", async () => {
     const server = await zooKeeper.start({
       configLines: ["enforce.auth.enabled=true", "enforce.auth.schemes=digest"],
     });

@@ -46,7 +46,7 @@ async function contentOf(file: string, index: number): Promise<{ names: Set<stri
   return { names: new Set(value?.children?.map(String)), zxid };
 }
 
-test("a copy made under load has all up to one transaction, and nothing after it; and verify finds nothing wrong meanwhile", async () => {
+test("a copy made under load has everything up to one transaction; verify finds nothing wrong meanwhile", async () => {
   const [server] = keeper.nodes;
   if (server?.address.kind !== "unix") throw new Error("The keeper has no socket");
   const dataDir = join(server.address.path, "../data");

@@ -86,7 +86,7 @@ test("a keeper whose log has lost something that was stored does not start, and 
   });
 });
 
-test("a file that was cut to nothing is said to be empty, is not backed up, and no keeper begins anew with it", async () => {
+test("a file cut to nothing is reported as empty, is not backed up, and no keeper starts with it", async () => {
   const { keeper } = await running("a");
   await keeper.close();
   truncateSync(join(root, "a/keeper.sqlite"), 0);

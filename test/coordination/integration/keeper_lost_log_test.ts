@@ -125,7 +125,7 @@ test("what was copied into the database by another program, before it removed th
   expect(await there("/a", "/b")).toEqual([0, 0]);
 });
 
-test("a stopped keeper's directory, or its database alone, may be copied, and put back over what came later", async () => {
+test("a stopped keeper's folder, or its database alone, may be copied and put back over later data", async () => {
   const first = await start();
   await create("/a");
   first.signal("SIGTERM");

@@ -62,7 +62,7 @@ test("a write that reaches the older one after the newer has read the data is no
   expect((await other.call("create", node("/after", { flags: createFlag.ephemeral }))).err).toBe(0);
 });
 
-test("a ping that reaches the older one 100 ms after its last look is not answered, be it stopped till then", async () => {
+test("the older keeper does not answer a ping 100 ms after its last check, even if it was stopped", async () => {
   const clock = new FakeClock();
   const older = await start("older", { clock });
   const client = await older.connect();
@@ -74,7 +74,7 @@ test("a ping that reaches the older one 100 ms after its last look is not answer
   expect(await older.end).toMatchObject({ code: "IO" });
 });
 
-test("nobody who asks the older one is answered for half a second more: the least that a lease ends before its session", async () => {
+test("the older keeper answers nobody for half a second more, the least by which leases end earlier", async () => {
   const older = await start("older");
   const client = await older.connect();
   await client.ping();

@@ -65,7 +65,7 @@ test("/healthz, /metrics and a log for programs", async () => {
   expect(value("baton_keeper_last_zxid")).toBeGreaterThan(2 ** 50);
 });
 
-test("/metrics has the use of locks, without a session of its own, and no more than a client without credentials can read", async () => {
+test("/metrics has the use of locks, without a session, and only what any client can read", async () => {
   const socket = join(root, "data/keeper.sock");
   const page = join(root, "page");
   const words = ["keeper", "--data-dir", join(root, "data"), "--metrics-listen", `unix:${page}`];

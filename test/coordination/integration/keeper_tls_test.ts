@@ -96,7 +96,7 @@ async function renewableService() {
   };
 }
 
-test("a session goes on over new connections while both sides renew their certificates, one after the other", async () => {
+test("a session survives new connections while both sides renew their certificates one after the other", async () => {
   const service = await renewableService();
   try {
     await using zk = await connectToZooKeeper({

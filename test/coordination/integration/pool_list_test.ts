@@ -118,7 +118,7 @@ for (const kind of backends) {
       expect(await recordsIn(crew, b)).toEqual([]);
     });
 
-    test("many lists in many runs: an item that a job takes off the list runs once, and nothing is left behind", async () => {
+    test("an item that a job takes off many lists of many runs runs once, and nothing is left behind", async () => {
       await using crew = new LockCrew(backend.servers);
       const clients = await crew.clients(4);
       const ready = new Set(Array.from({ length: 60 }, (_, index) => `item ${index}`));

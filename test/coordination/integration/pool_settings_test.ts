@@ -32,7 +32,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
     beforeAll(async () => void (backend = await kind.start({ containerCheckMs: 100 })), 60_000);
     afterAll(() => backend.close());
 
-    test("other settings than those of a run that goes on are refused, and nothing is run, listed or left", async () => {
+    test("settings that differ from those of a running call are refused; nothing is run, listed or left", async () => {
       await using crew = new LockCrew(backend.servers);
       const [a, b] = await crew.clients(2);
       if (!a || !b) throw new Error("no clients");
@@ -62,7 +62,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       }
     });
 
-    test("a run that waits for the component, and one that finds it busy, are told of other settings at once", async () => {
+    test("a run that waits for the component, or finds it busy, learns of other settings at once", async () => {
       await using crew = new LockCrew(backend.servers);
       const [a, b] = await crew.clients(2);
       if (!a || !b) throw new Error("no clients");
@@ -79,7 +79,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       await first;
     });
 
-    test("of many that start at once with one of two settings only one kind runs, whatever their components are", async () => {
+    test("of many that start at once with one of two settings, only one kind runs", async () => {
       await using crew = new LockCrew(backend.servers);
       const clients = await crew.clients(6);
       for (let round = 0; round < 10; round++) {

@@ -24,7 +24,7 @@ for (const kind of backends) {
     beforeAll(async () => void (backend = await kind.start()), 60_000);
     afterAll(() => backend.close());
 
-    test("a run takes as many as it may, skips what others have, and starts with the component free again", async () => {
+    test("a run takes as many items as it may, skips those of others, and starts with the component free", async () => {
       await using crew = new LockCrew(backend.servers);
       const [a, b, other] = await crew.clients(3);
       if (!a || !b || !other) throw new Error("no clients");
@@ -77,7 +77,7 @@ for (const kind of backends) {
       expect(lists).toEqual([]);
     });
 
-    test("an item that ended well is remembered for its time and run again after it; one that failed is run again", async () => {
+    test("an item that succeeded is not run again for its time; one that failed is run again", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
       const work = new PoolWork();

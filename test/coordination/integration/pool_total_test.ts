@@ -48,7 +48,7 @@ for (const kind of backends) {
       expect((await third).done).toBe(5);
     });
 
-    test("where somebody has deleted what a run shows, its permits still count, and another number is refused", async () => {
+    test("if a run's announcement was deleted, its permits still count, and another total is refused", async () => {
       await using crew = new LockCrew(backend.servers);
       const { a, b, work, first } = await oneOfOne(crew);
       const { runs } = pathIn(crew);

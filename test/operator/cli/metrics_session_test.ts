@@ -33,7 +33,7 @@ for (const kind of backends) {
       expect(stdout).toContain('baton_tick_overdue{name="nightly",schedule="* * * * *"} 0\n');
     });
 
-    test("a history and a schedule that an ACL hides are left out of the metrics, and baton doctor says what it could not check", async () => {
+    test("what an ACL hides is missing in the metrics, and baton doctor says what it could not check", async () => {
       const calls = ["hidden", "shown"].map((name) =>
         `"$baton" lock ${name} --tick '* * * * *' --timezone UTC -- true`
       );
@@ -56,7 +56,7 @@ for (const kind of backends) {
       );
     });
 
-    test("a file for node_exporter is replaced at once, readable by others; one that cannot be written is 73", async () => {
+    test("a file for node_exporter is replaced at once, readable by others; 73 if it cannot be written", async () => {
       expect(await session.run('umask 077; "$baton" metrics --textfile "$dir/b.prom"')).toMatchObject({
         code: 0,
         stdout: "",

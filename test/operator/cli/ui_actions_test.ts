@@ -172,7 +172,7 @@ describe("what they do", () => {
     expect((await job.ended).code).toBe(80);
   });
 
-  test("dead letters come by pages of 100 and by filter, without bodies; redrive and drop change those that were shown", async () => {
+  test("dead letters come by pages of 100 and by filter, without bodies; actions change only those shown", async () => {
     await withPage(async () => {
       const store = encodeURIComponent(session.path("store"));
       const page = async (query: string) =>

@@ -90,7 +90,8 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await count("0 of 1,000 rows");
         await seedLocks(zk, [{ name: "fresh", waiters: 2, reason: "new" }]);
         await page.locator("a.name", { hasText: "fresh" }).waitFor();
-        await page.locator("td[data-head=Waiting]", { hasText: /^2$/ }).waitFor(); // the lock may be seen before its queue
+        // The lock may be seen before its queue.
+        await page.locator("td[data-head=Waiting]", { hasText: /^2$/ }).waitFor();
         await page.locator("a.name").click();
         await page.locator("dialog[open] caption", { hasText: "Queue, in its order (2)" }).waitFor();
         const { holders, queue } = lockPath("fresh");
@@ -153,7 +154,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
       const nightlyHolders = async () => (await zk.getChildren(lockPath("nightly").holders)).children;
       const dialog = (text: string | RegExp) => page.locator("dialog.action[open]", { hasText: text });
 
-      test("a stale page does not break the lock of the next holder, and a page that is not asks its holder", async () => {
+      test("a stale page does not break the next holder's lock; a current one asks its holder", async () => {
         await page.goto("about:blank");
         await page.goto(served.actLink);
         await page.locator("p.mode", { hasText: "may act" }).waitFor();

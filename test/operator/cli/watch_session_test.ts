@@ -31,7 +31,7 @@ async function stop(running: Running): Promise<void> {
 }
 
 describe("in a pipe", () => {
-  test("who --watch prints a line for each change, ls --watch the new numbers, --json one object per line", async () => {
+  test("who --watch prints a line for each change, ls --watch new numbers, and --json one object a line", async () => {
     const who = session.start('exec "$baton" who piped --watch');
     const json = session.start('exec "$baton" who piped --watch --json');
     const ls = session.start('exec "$baton" ls --watch');

@@ -16,7 +16,7 @@ describe("the section of the keeper", () => {
     return `--config ${name}`;
   };
 
-  test("[keeper] is for the one that is started by hand, and limits and times for those that commands start, too", async () => {
+  test("[keeper] is for a keeper started by hand; limits and times also for those that commands start", async () => {
     const source = [
       "[keeper]",
       'listen = "127.0.0.1:0"',

@@ -375,7 +375,7 @@ describe("an address that cannot be is told where it stands", () => {
   });
 });
 
-test("a file with a mistake does not keep a script from releasing its lock, nor a user from reading the help", async () => {
+test("a mistake in a file does not keep a script from releasing its lock, nor a user from reading help", async () => {
   const script = 'eval "$("$baton" hold x)"; echo "servers = [" >"$dir/wrong.toml"; mkdir -p "$dir/own/baton"; ' +
     'mv "$dir/wrong.toml" "$dir/own/baton/config.toml"; export XDG_CONFIG_HOME="$dir/own"; ' +
     '"$baton" release x; echo $?; "$baton" help lock >help; echo $?; "$baton" lock y true; echo $?';

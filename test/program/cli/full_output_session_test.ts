@@ -57,7 +57,8 @@ describe("a service whose stderr is full serves:", () => {
   test("a crontab", async () => {
     const job = `#baton name=job catch-up=1h retry=1\n* * * * * touch ${session.path("ticked")}\n`;
     writeFileSync(session.path("jobs.cron"), job);
-    await session.run(`"$baton" lock job --tick '* * * * *' --catch-up 1h --retry 1 -- false`); // so that no minute passes
+    // --catch-up, so that no minute passes.
+    await session.run(`"$baton" lock job --tick '* * * * *' --catch-up 1h --retry 1 -- false`);
     await serves('cron "$dir/jobs.cron" --splay 0', 'test -e "$dir/ticked"');
   });
 });
@@ -129,7 +130,7 @@ test("also where stderr is a socket, as under systemd", async () => {
   expect((await session.run(`python3 on_socket.py "$baton" ${words} && [ -e s-3 ]`)).code).toBe(0);
 });
 
-test("a pool whose job log is a full pipe runs its items, and waits for the reader at its end until a signal", async () => {
+test("a pool whose job log is a full pipe runs its items, and at its end waits for the reader", async () => {
   const script = `exec "$baton" pool -q j --items 1,2 -j 1 --joblog full -- touch "$dir/j-{}"`;
   const running = session.start(script);
   await session.made("j-2");

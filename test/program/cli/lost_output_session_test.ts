@@ -182,7 +182,8 @@ test("a response that cannot be printed is no success; a request that failed is 
   expect(messages).toHaveLength(4);
   status = 200;
   const unread = await session.run(
-    `rm -f gate; mkfifo gate; { read -r _ <gate; "$baton" retry-processor call --store calls --no-stdin --url ${backend.url}/; ` +
+    `rm -f gate; mkfifo gate; { read -r _ <gate; ` +
+      `"$baton" retry-processor call --store calls --no-stdin --url ${backend.url}/; ` +
       "echo $? >code; } | { exec <&-; echo go >gate; }",
   );
   expect([unread.stderr, session.read("code")]).toEqual(["", "141\n"]);

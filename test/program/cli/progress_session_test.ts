@@ -19,7 +19,7 @@ describe("a message store", () => {
   const submit = (flags: string) =>
     session.run(`seq 1 100 | "$baton" retry-processor submit --lines --store "$dir/store" ${flags} -- true`);
 
-  test("--progress prints a last line where stderr is no terminal; without it, and with -q, there is none", async () => {
+  test("--progress prints a last line where stderr is no terminal; without it or with -q there is none", async () => {
     expect((await submit("--progress")).stderr).toContain("baton: 100 messages stored, ");
     expect((await submit("")).stderr).not.toContain("a second");
     expect((await submit("--progress -q")).stderr).toBe("");

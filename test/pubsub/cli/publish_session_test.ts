@@ -51,12 +51,13 @@ async function stop(running: Running, signal: NodeJS.Signals = "SIGINT") {
 /** Runs a line on a terminal; what it printed there, stdout and stderr. */
 const onTerminal = (line: string) =>
   run(
-    `python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(["/bin/sh", "-c", sys.argv[1]])))' ` +
+    `python3 -c 'import os, pty, sys; ` +
+      `sys.exit(os.waitstatus_to_exitcode(pty.spawn(["/bin/sh", "-c", sys.argv[1]])))' ` +
       `'${line.replaceAll("@", '"$baton" ')}' </dev/null`,
   );
 
 describe("the first lines", () => {
-  test("what is published arrives, a line for each message, and later calls go on where the last one ended", async () => {
+  test("each published line arrives as a message, and later calls go on where the last one ended", async () => {
     const topic = newTopic();
     const first = await subscriber(`${topic} -n 2`);
     expect(await run(`@publish ${topic} "disk full" second`)).toMatchObject({ code: 0, stdout: "", stderr: "" });
@@ -119,7 +120,7 @@ describe("the first lines", () => {
 });
 
 describe("--exec", () => {
-  test("gets the bytes that were put, a final newline too where there was one, and none where there was not", async () => {
+  test("gets the bytes that were put, with a final newline only if there was one", async () => {
     const topic = newTopic();
     await run(`@subscribe ${topic} --until-empty`);
     await run(
@@ -156,7 +157,7 @@ describe("--exec", () => {
 });
 
 describe("two processes of one user at the same time", () => {
-  test("publishers do not wait for each other, not even for one that streams, and subscribers of two topics neither", async () => {
+  test("publishers do not wait for each other, even for a stream, nor do subscribers of two topics", async () => {
     const [topic, other] = [newTopic(), newTopic()];
     const [one, two] = [await subscriber(topic), await subscriber(other)];
     await run(`mkfifo ${topic}.lines`);
@@ -173,7 +174,7 @@ describe("two processes of one user at the same time", () => {
     expect(one.stdout().split("\n").filter(Boolean).sort()).toEqual(["first", "m0", "m1", "m2", "m3"]);
   });
 
-  test("a second subscriber of a topic is told which process it waits for, ends with 75, and gets all with its own ID", async () => {
+  test("a second subscriber learns which process it waits for, ends with 75, and gets all by another ID", async () => {
     const topic = newTopic();
     const first = await subscriber(topic);
     const busy = await run(`@subscribe ${topic} --timeout 5s`);

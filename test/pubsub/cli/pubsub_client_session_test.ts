@@ -161,7 +161,7 @@ test("what is resumed goes on behind what was put, and is refused where that has
   }
 });
 
-test("each input has a place of its own: what is resumed is put once, whatever was put before, beside it, or killed", async () => {
+test("each input has its own position: what is resumed is put once, despite other puts and kills", async () => {
   const server = await startServer();
   await startProxy();
   await client("alice subscribe news");

@@ -117,7 +117,7 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
     expect((await run("@pubsub server ls --topics")).stdout).toMatch(/^SERVER[^]*s2 +offline[^]*a +s2 +offline/);
   });
 
-  test("topics are moved, drained and handed off within a database, and into a folder and back where it is asked for", async () => {
+  test("topics are moved, drained and handed off within a database, and to a folder and back on request", async () => {
     await using database = await PostgresServer.start();
     const store = { BATON_PUBSUB_SERVER_STORE: database.tcpUrl, BATON_ROOT: "/moving" };
     const start = async (words: string, serves = true) => {
@@ -174,7 +174,7 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
     expect(await owners()).toBe("s2 s2 s2 s2");
   });
 
-  test("a database that is older than what it has confirmed is refused, until an operator accepts the loss", async () => {
+  test("a database that lost confirmed commits is refused until an operator accepts the loss", async () => {
     await using old = await PostgresServer.start();
     const store = { BATON_PUBSUB_SERVER_STORE: old.tcpUrl, BATON_ROOT: "/older" };
     const start = (words: string) => session.start(`exec "$baton" pubsub ${words}`, { ...env(), ...store });

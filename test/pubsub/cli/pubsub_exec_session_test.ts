@@ -39,7 +39,7 @@ const below = (parent: number, name: string) =>
     }
   });
 
-test("all that runs for a message is dead within a second of a kill -9 of the client, and runs again after that", async () => {
+test("all processes of a message are dead within a second of the client's kill -9, and run again later", async () => {
   await write("handler", handler);
   const first = get();
   const sleeper = Number(await session.said("sleeper"));
@@ -82,7 +82,7 @@ test("where the guard was killed with it, the next process ends what is left bef
   expect(await next.ended).toMatchObject({ code: 0, stdout: "" });
 });
 
-test("a guard that is late ends what is left of its own client's line, and not what the next one runs for the message", async () => {
+test("a late guard ends what is left of its own client, and not what the next client runs", async () => {
   await write("handler", handler);
   const first = get();
   const sleeper = Number(await session.said("sleeper"));
@@ -194,7 +194,7 @@ test("what a line leaves in the background is not waited for, and lives on when 
   process.kill(sleeper, "SIGKILL");
 });
 
-test("what runs for a message has all of it, also when the client and its guard are killed before it was read", async () => {
+test("a message's command gets the whole body, although client and guard are killed before it reads", async () => {
   await session.run(
     '"$baton" pubsub client alice get news; head -c 1000000 /dev/zero | "$baton" pubsub client bob put news -',
   );

@@ -19,7 +19,7 @@ afterAll(() => session[Symbol.asyncDispose]());
 
 const endpointOf = ({ stderr }: Running) => /takes requests at (\S+?),/.exec(stderr())?.[1] ?? "";
 
-test("finds servers by the embedded keeper, answers the paper's messages, shows its numbers, and ends with 0", async () => {
+test("finds servers by the embedded keeper, answers the paper's messages, has metrics, and ends with 0", async () => {
   const server = await startRole(session, "server --id s1 --data-dir s1 --metrics-listen unix:$dir/server");
   const proxy = await startRole(session, "proxy --id p1 --metrics-listen unix:$dir/metrics --log json");
   const page = async (path: string) =>

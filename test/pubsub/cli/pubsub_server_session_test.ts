@@ -24,7 +24,7 @@ async function stopped(running: Running): Promise<number | null> {
 
 const code = async (script: string) => (await session.run(script)).code;
 
-test("says when it serves, refuses data in use and a name that is taken, and ends with 0 when it is told to", async () => {
+test("says when it serves, refuses data in use and a name in use, and ends with 0 when stopped", async () => {
   const one = await serve("--id s1 --data-dir s1");
   expect(one.stderr()).toMatch(/"s1" serves \S+\/s1 at tcp:\/\/127\.0\.0\.1:\d+, for all users of this machine\n/);
   const busy = await session.run('"$baton" pubsub server --id s1 --data-dir s1');
@@ -86,7 +86,7 @@ test("each way of not starting has its number", async () => {
   expect(await code('"$baton" pubsub server drain s9')).toBe(1);
 });
 
-test("an operator sees topics, moves them, empties a server, saves and checks its data, and gives a lost one up", async () => {
+test("an operator lists and moves topics, drains a server, backs up its data, and forgets a lost one", async () => {
   const one = await serve("--id o1 --data-dir o1 --metrics-listen unix:$dir/metrics");
   const two = await serve("--id o2 --data-dir o2");
   await using talker = await sessionTalker(session);
@@ -160,7 +160,7 @@ test("an operator sees topics, moves them, empties a server, saves and checks it
   expect(await stopped(again)).toBe(0);
 });
 
-test("a copy of a server's data, and a backup, are served only where somebody says that the other is gone", async () => {
+test("a copy or a backup of a server's data is served only if an operator says that the other is gone", async () => {
   const one = await serve("--id c1 --data-dir c1");
   expect(await code('"$baton" pubsub server backup c1-backup --data-dir c1')).toBe(0);
   expect(await stopped(one)).toBe(0);

@@ -19,7 +19,7 @@ afterEach(() => session[Symbol.asyncDispose]());
 const client = (words: string) => session.run(`"$baton" pubsub client ${words}`);
 const pending = async () => Number((await client("alice pending news")).stdout);
 
-test("a line of a stream that never ends is there at once, and so is what was read when the put is told to end", async () => {
+test("a line of an endless stream is put at once, as is what was read when the put is stopped", async () => {
   const put = session.start('exec "$baton" pubsub client bob put news --lines <feed');
   const feed = openSync(session.path("feed"), "w");
   const getter = session.start('exec "$baton" pubsub client alice get news --follow');
@@ -83,7 +83,7 @@ test("where nobody answers, a signal ends a put at once, and nothing was done", 
   expect(await pending()).toBe(10);
 });
 
-test("a reader that takes nothing keeps no signal from ending a get, and what was not written comes again", async () => {
+test("a reader that takes nothing does not keep a get from ending; what was not written comes again", async () => {
   await session.run('seq 1 20000 | "$baton" pubsub client bob put news --lines; mkfifo slow');
   const slow = session.start('sleep 60 <>slow & exec "$baton" pubsub client alice get news --follow >slow');
   // It writes, its state as well, until the pipe is full.

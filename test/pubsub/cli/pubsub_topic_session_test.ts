@@ -20,7 +20,7 @@ const client = (words: string) => session.run(`"$baton" pubsub client ${words}`)
 const startServer = (more = "") => startRole(session, `server --id s1 --data-dir s1 ${more}`);
 const startProxy = (more = "") => startRole(session, `proxy --listen tcp://127.0.0.1:0 ${more}`);
 
-test("topics are listed, shown and deleted; one that is used is not, and one that begins again has other ids", async () => {
+test("topics are listed, shown and deleted; a used one is not, and a new one of its name has other ids", async () => {
   await startServer();
   await startProxy();
   expect(await operator("topic ls")).toMatchObject({
@@ -56,7 +56,7 @@ test("topics are listed, shown and deleted; one that is used is not, and one tha
   }
 });
 
-test("a client is forgotten where nothing is lost by it, or the loss is accepted, and goes on as a new one", async () => {
+test("a client is forgotten if nothing is lost or the loss is accepted, and returns as a new one", async () => {
   await startServer();
   await startProxy();
   await client("alice subscribe news");
@@ -136,7 +136,7 @@ test("what the disk has damaged is refused by name and counted, and is given up 
   proxy.child.kill("SIGTERM");
 });
 
-test("a server whose only topic is damaged is not taken for one with an empty folder: it starts, and names the damage", async () => {
+test("a server whose only topic is damaged is not taken for an empty one; it names the damage", async () => {
   const first = await startServer();
   await startProxy();
   await client("alice subscribe only");
@@ -158,7 +158,7 @@ test("a server whose only topic is damaged is not taken for one with an empty fo
   expect(await operator("topic delete only --accept-loss")).toMatchObject({ code: 0 });
 });
 
-test("of two operators one deletes a topic; one whose own row is damaged is told apart, and can only be given up", async () => {
+test("of two operators one deletes a topic; a topic with a damaged row can only be given up", async () => {
   const first = await startServer();
   await startProxy();
   await client("alice subscribe news");

@@ -28,7 +28,7 @@ const stepsMax = 150;
 const topic = "news";
 
 describeWithPeer("cc", `handoffs of a busy topic [BATON_SEED=${seed}]`, () => {
-  test("the owner or the receiver is killed on the way: nothing that was answered is lost, or there twice", async () => {
+  test("owner or receiver is killed during the handoff: nothing answered is lost or stored twice", async () => {
     const random = seededRandom(seed);
     const folder = mkdtempSync(join(tmpdir(), "baton-handoff-"));
     const backend = await startKeeperProcess();

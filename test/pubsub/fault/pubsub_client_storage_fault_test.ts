@@ -140,7 +140,7 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
   ];
   const some = <T>(items: readonly T[], count: number) => isFullDose ? items : shuffled(items, random).slice(0, count);
   for (const [what, fault] of some(gets, 3)) {
-    test(`get --out-dir, ${what}: 74, and each message is a file once when there is nothing wrong any more`, async () => {
+    test(`get --out-dir, ${what}: 74, and later each message is a file once`, async () => {
       const topic = await somethingToGet();
       using client = new FaultyClient("alice", cluster.proxy().endpoint);
       client.faults.fail(fault);

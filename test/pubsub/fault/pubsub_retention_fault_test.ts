@@ -21,7 +21,7 @@ setDefaultTimeout(300_000);
 const seed = testSeed();
 const clock = systemClock();
 
-test(`what retention gives up is told to whom it is kept from, whatever happens to the servers [BATON_SEED=${seed}]`, async () => {
+test(`subscribers learn what retention removed, whatever happens to the servers [BATON_SEED=${seed}]`, async () => {
   const random = seededRandom(seed);
   await using cluster = await PubsubCluster.start({
     ...{ servers: 2, proxies: 1, as: "processes", sessionTimeoutMs: 2000 },

@@ -62,7 +62,7 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
   const random = seededRandom(seed);
   const pick = (count: number, last: number) => someSteps(random, isFullDose ? last : count, last);
 
-  test("killed at each durable step of its work and of its start, with what was not synced lost: nothing that was answered is", async () => {
+  test("after a kill at each durable step, without unsynced writes, nothing that was answered is lost", async () => {
     await atWork(async (server, traffic) => {
       const { faults } = server;
       const lost = { writes: 0, torn: 0, names: 0 };
@@ -178,7 +178,7 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
     ["no room in the database", { calls: ["write"], error: "ENOSPC", path: "topics.sqlite" }],
   ];
   for (const [what, fault] of isFullDose ? noRoom : shuffled(noRoom, random).slice(0, 2)) {
-    test(`${what}: the server goes on, refuses what it cannot store, and stores it when there is room again`, async () => {
+    test(`${what}: the server goes on, refuses what it cannot store, and stores it later`, async () => {
       await atWork(async (server, traffic) => {
         const { faults, pid } = server;
         await goOn(traffic);

@@ -57,7 +57,7 @@ describeBackend(zooKeeper, () => {
     }
   });
 
-  test("a request that is longer than the server takes costs a connection, and no session; a client that knows does not send it", async () => {
+  test("a request longer than the server takes costs a connection, but no session; a client can avoid it", async () => {
     await using zk = await open(`127.0.0.1:${port}`);
     const { path } = await zk.create("/short-", nothing, { mode: "ephemeralSequential" });
     const long = new Uint8Array(frameBytesMax);

@@ -73,7 +73,7 @@ describeWithPeer("postgres", "copies of topics in a database", () => {
     expect(codes(await s2.execute(put(4, "late", { epoch: 2 })))).toEqual(["NOT_OWNER"]);
   });
 
-  test("rows of a transfer whose connection was lost go away, and the next reading of a sealed topic asks again", async () => {
+  test("rows of a transfer with a lost connection are removed, and the next reading asks again", async () => {
     await using cutter = await StatementCutter.start({ host: "127.0.0.1", port: server.port });
     const { s1, schema } = await topics(`postgres://baton@127.0.0.1:${cutter.port}/postgres`);
     await using _s1 = s1;

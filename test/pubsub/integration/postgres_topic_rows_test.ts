@@ -65,7 +65,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     );
 
   for (const cut of ["before", "sent", "after"] as const) {
-    test(`a put whose connection is cut ${cut} its commit is unknown, and stored once when it is repeated`, async () => {
+    test(`a put whose connection is cut ${cut} its commit is unknown, and stored once when repeated`, async () => {
       await using cutter = await StatementCutter.start({ host: "127.0.0.1", port: server.port });
       const url = `postgres://baton@127.0.0.1:${cutter.port}/postgres`;
       const { s1, schema } = await topics(url);
@@ -257,7 +257,8 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
         async (connection) => await pubsubDoctor.inspectDatabase?.(connection, database) ?? [],
       )).filter(({ what }) => what.includes("topic")).map(({ what, action }) => `${what}: ${action}`);
     expect(await doctor()).toEqual([
-      'topics that may have lost messages in a fail-over of the database, and were not opened since: "news"; with --on-loss stop ' +
+      "topics that may have lost messages in a fail-over of the database, and " +
+      'were not opened since: "news"; with --on-loss stop ' +
       "they are not served: baton pubsub server restore --store URL --accept-loss",
     ]);
     // A server that knows nothing of these commits finds what the owner has left in the row.

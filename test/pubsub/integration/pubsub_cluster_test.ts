@@ -66,7 +66,7 @@ for (const kind of tierBackends) {
       expect(cluster.problems).toEqual([]);
     });
 
-    test("a subscriber has each message once, in order, whichever proxy is asked, and after it is acknowledged never again", async () => {
+    test("a subscriber gets each message once, in order, by any proxy, and not after its acknowledgment", async () => {
       await using cluster = await start({ servers: 2, proxies: 2 });
       const clients = [cluster.client("p1"), cluster.client("p2")] as const;
       expect((await clients[0].plain("SUBSCRIBE alice news")).status).toBe("OK");
@@ -86,7 +86,7 @@ for (const kind of tierBackends) {
       expect(await drain(clients[0], "news")).toEqual([]);
     });
 
-    test("while a server is away its topics wait, and go on where they were when it is back at another port", async () => {
+    test("topics of a server that is away wait, and continue when it is back at another port", async () => {
       await using cluster = await start({ servers: 2 });
       const client = cluster.client();
       for (const topic of ["a", "b"]) expect((await client.plain(`SUBSCRIBE alice ${topic}`)).status).toBe("OK");
@@ -111,7 +111,7 @@ for (const kind of tierBackends) {
       expect(await drain(client, "b")).toEqual(numbered(10));
     });
 
-    test("a topic that is handed off under load loses nothing, doubles nothing, and its clients only wait", async () => {
+    test("a topic that is handed off under load loses and repeats nothing, and its clients only wait", async () => {
       await using cluster = await start({ servers: 2, proxies: 2 });
       const [one, two] = [cluster.client("p1"), cluster.client("p2")];
       await one.plain("SUBSCRIBE alice t");

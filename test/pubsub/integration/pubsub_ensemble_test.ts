@@ -12,7 +12,7 @@ import { expectExactlyOnce, work } from "../../support/pubsub_work.ts";
 setDefaultTimeout(180_000);
 
 describeBackend(zooKeeperEnsemble, () => {
-  test("the leader is killed, and another node; with the full dose every node, and then the majority for a moment", async () => {
+  test("the leader and another node are killed; in the full dose every node, then briefly the majority", async () => {
     await using backend = await started();
     const roles = { servers: 2, proxies: 2, as: "processes" } as const;
     await using cluster = await PubsubCluster.start({ backend: backend.running, ...roles, sessionTimeoutMs: 6000 });

@@ -22,7 +22,7 @@ const clock = systemClock();
 const clientsMax = 40;
 const jobs = 200;
 
-test("each of their messages arrives once, none is refused, and a copy of what was put before is stored by nobody", async () => {
+test("each of their messages arrives once, none is refused, and a copy of an earlier put is not stored", async () => {
   await using cluster = await PubsubCluster.start({ servers: 2, store: { clientsMax } });
   const folder = join(cluster.folder, "state");
   mkdirSync(folder);

@@ -21,7 +21,7 @@ test("proxies and servers that are killed cost their clients another try, and no
   );
 });
 
-test("a server that is stopped for longer than its session lives, and goes on, has answered nothing wrong", async () => {
+test("a server that was stopped for longer than its session and goes on has answered nothing wrong", async () => {
   await using cluster = await PubsubCluster.start({ servers: 2, proxies: 2, as: "processes", sessionTimeoutMs: 2000 });
   expectExactlyOnce(
     await work(cluster, "t", async () => {

@@ -11,7 +11,7 @@ setDefaultTimeout(30_000);
 const rig = new ProxyRig();
 afterEach(() => rig.end());
 
-test("the largest message passes, header and body at their limits, and one that costs every connection is not sent for ever", async () => {
+test("the largest message passes; one that costs every connection is not sent for ever", async () => {
   const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 20_000 });
   const one = await rig.server("s1");
   directory.add(one, "t");

@@ -108,7 +108,7 @@ test("the proxy answers by itself: who it is, which topics there are, and a serv
   expect(proxy.loads.get("s1")?.topics).toBe(2);
 });
 
-test("NOT_OWNER sends a request to the server that the answer names, or to where the topic is found to be", async () => {
+test("NOT_OWNER sends a request to the server that the answer names, or to the owner that is found", async () => {
   const { directory, client } = await rig.start();
   const [one, two] = [await rig.server("s1"), await rig.server("s2")];
   directory.add(one, "t", "u");
@@ -127,7 +127,7 @@ test("NOT_OWNER sends a request to the server that the answer names, or to where
   expect(directory.corrections.map(({ hint }) => hint)).toEqual([{ owner: "s2", epoch: 5 }, null]);
 });
 
-test("a topic on its way to another server is asked for again, and the client sees only that it took a moment", async () => {
+test("a request for a topic in a handoff is sent again, and the client only sees a delay", async () => {
   const { directory, client } = await rig.start();
   const one = await rig.server("s1");
   directory.add(one, "t");
@@ -137,7 +137,7 @@ test("a topic on its way to another server is asked for again, and the client se
   expect(one.received.length).toBe(5);
 });
 
-test("a lost server's requests are sent again where that does nothing twice, and are otherwise said to be unknown", async () => {
+test("requests of a lost server are sent again where this is safe; the outcome of others is unknown", async () => {
   const { directory, client } = await rig.start({ requestTimeoutMs: 10_000 });
   const one = await rig.server("s1");
   directory.add(one, "t");
@@ -235,7 +235,7 @@ test("a request is answered by the time that it names itself", async () => {
   expect(answer.tookMs).toBeLessThan(2000);
 });
 
-test("without a server, or without one that has the topic, a request is definitely not done, or waits until there is one", async () => {
+test("without a server for its topic a request is certainly not done, or waits until there is one", async () => {
   const { directory, client } = await rig.start({ requestTimeoutMs: 300 });
   const say = client();
   expect(await say.say(put("t", 1))).toMatchObject({
@@ -255,7 +255,7 @@ test("without a server, or without one that has the topic, a request is definite
   expect(await say.say(put("new", 1))).toMatchObject({ status: "OVERLOADED" });
 });
 
-test("a proxy that leaves finishes what is under way, sends who waits to another one, and takes nothing new", async () => {
+test("a proxy that leaves finishes its requests, sends waiting clients elsewhere, and takes nothing new", async () => {
   const { proxy, directory, client } = await rig.start({ requestTimeoutMs: 20_000 });
   const one = await rig.server("s1");
   directory.add(one, "t");

@@ -65,7 +65,7 @@ class Member implements AsyncDisposable {
   }
 }
 
-test(`what was answered OK is there once, whenever servers are killed, stopped and moved between (seed ${seed})`, async () => {
+test(`what was answered OK is stored once, although servers are killed, stopped and moved (seed ${seed})`, async () => {
   const random = seededRandom(seed);
   const folder = mkdtempSync(join(tmpdir(), "baton-pubsub-crash-"));
   const backend = await startKeeperProcess();

@@ -71,7 +71,7 @@ const put = (sender: string, topic: string, counter: number, text: string, heade
 const get = (sender: string, topic: string, last = -1, headers: PubsubHeaders = {}) =>
   ({ name: "GET", sender, topic, last, headers }) as const;
 
-test("a client subscribes, has what is put from then on, once and in order, and is no longer subscribed afterwards", async () => {
+test("a client subscribes, gets later messages once and in order, and ends its subscription", async () => {
   await start("s1");
   const say = await talker();
   expect((await say.ask(get("alice", "news"))).status).toBe("NOT_SUBSCRIBED");
@@ -229,7 +229,7 @@ test("proxies that are there are told what the server serves, at once and again"
   expect(decodePubsubMessage(frames)).toMatchObject({ name: "PERIODIC", sender: "s1", body: bytesOf("news") });
 });
 
-test("a server that leaves answers what is under way, gives its topics away when asked, and lets go of everything", async () => {
+test("a server that leaves answers open requests, gives its topics away when asked, and releases all", async () => {
   const one = await start("s1");
   const two = await start("s2");
   const say = await talker();

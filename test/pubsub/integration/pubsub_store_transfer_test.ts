@@ -139,7 +139,7 @@ describeWithPeer("postgres", "a topic between stores", () => {
     }
   }
 
-  test("goes from a data directory into a database and back, and keeps messages, positions, counters and msg-ids", async () => {
+  test("moves between a data directory and a database, with messages, positions, counters and msg-ids", async () => {
     await using service = await Service.start();
     await service.moveTo("own");
     const ids: (number | undefined)[] = [];

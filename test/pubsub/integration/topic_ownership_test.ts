@@ -31,7 +31,7 @@ for (const kind of tierBackends) {
       return found;
     };
 
-    test("new topics go to the server with the fewest, of two to the smaller id, whichever proxy assigns them", async () => {
+    test("a new topic goes to the server with the fewest, or the smaller id, whichever proxy assigns it", async () => {
       await using crew = newCrew();
       await Promise.all(["s1", "s2", "s3"].map((id) => crew.start(id)));
       const [one, two] = [await crew.router(), await crew.router()];
@@ -106,7 +106,7 @@ for (const kind of tierBackends) {
       await countedFor(["s1"]);
     });
 
-    test("a handoff to the owner itself is answered after one that is in progress, by where the topic is then", async () => {
+    test("a handoff to the owner itself is answered after the one in progress, by the owner at that time", async () => {
       await using crew = newCrew();
       const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
       await crew.put(await crew.router(), "t", "a");
@@ -191,7 +191,7 @@ for (const kind of tierBackends) {
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
     });
 
-    test("while nobody hears of its session a server confirms nothing, and goes on when it is heard of again", async () => {
+    test("a server whose session is not heard confirms nothing, and continues when it is heard again", async () => {
       await using crew = newCrew(3000);
       const one = await crew.start("s1");
       const router = await crew.router();
@@ -210,7 +210,7 @@ for (const kind of tierBackends) {
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
     });
 
-    test("a server that is cut off has stopped answering when it can be forgotten, and serves nothing old when it is back", async () => {
+    test("a server that was cut off answers nothing once it can be forgotten, and nothing old later", async () => {
       const proxy = await ChaosProxy.start((backend.nodes[0] as ServerNode).address);
       try {
         await using crew = newCrew(2000);
@@ -273,7 +273,7 @@ for (const kind of tierBackends) {
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
     });
 
-    test("a lost disk is not begun again under its server's name; forgetting begins them again with higher numbers", async () => {
+    test("topics of a lost disk begin again only when their server is forgotten, with higher ids", async () => {
       await using crew = newCrew();
       const one = await crew.start("s1");
       const router = await crew.router();

@@ -117,7 +117,7 @@ function readEverything(folder: string): string | Map<string, Read> {
   return reads;
 }
 
-test(`a bit that flips anywhere in the database is found, or harmless: nothing damaged is delivered, nothing stored twice [BATON_SEED=${seed}]`, () => {
+test(`a flipped bit anywhere in the database is found or harmless; no damage is used [BATON_SEED=${seed}]`, () => {
   const folder = join(copies.root, "whole");
   filled(folder);
   expect(verifyTopicStore(folder).problems).toEqual([]);
@@ -155,7 +155,7 @@ test(`a bit that flips anywhere in the database is found, or harmless: nothing d
   expect(seen.refused).toBeGreaterThan(flips / 4);
 });
 
-test("a bit that flips in the log of a store that was killed is found: the store is not opened, but where that is accepted", () => {
+test("a flipped bit in the log of a killed store is found; the store opens only if damage is accepted", () => {
   const folder = join(copies.root, "killed");
   filled(folder);
   const store = new EngineDriver(folder, {}, { creates: false });

@@ -258,7 +258,7 @@ test("too much under way is pushed back, and taken again later", async () => {
   await store.close();
 });
 
-test("a proxy that has read a later epoch is sent back to look, and nothing is stored; so is what cannot be decoded", async () => {
+test("a proxy with a later epoch must look again, as one with an unreadable request; nothing is stored", async () => {
   const { store, responses } = await open(join(root, "a"), { server: "s1" });
   await store.create("news", incarnation);
   const submit = (ticket: number, header: string) => {

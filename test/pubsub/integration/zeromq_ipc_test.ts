@@ -84,7 +84,7 @@ test("the file goes with the socket, unless another one stands there by then", a
   expect(existsSync(path)).toBe(false);
 });
 
-test("a socket that somebody has put in the place of a stale one meanwhile stays his, even with the same inode", async () => {
+test("a socket that another process puts in place of a stale one stays, even with the same inode", async () => {
   const path = newPath();
   leaveStale(path);
   const { ino } = statSync(path);

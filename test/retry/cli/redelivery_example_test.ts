@@ -21,7 +21,7 @@ function example(): { session: BatonSession; env: Record<string, string> } {
   return { session, env: { example: folder, BATON: session.env["baton"] ?? "", bun: bun?.command[0] ?? "" } };
 }
 
-test("the service is down, then up: a fault at once, the order arrives once, though the proxy is killed meanwhile", async () => {
+test("a service that is down causes a fault; the order arrives once, although the proxy is killed", async () => {
   const { session, env } = example();
   await using _session = session;
   const [proxyPort = 0, port = 0] = await freePorts(2);
@@ -45,7 +45,7 @@ test("the service is down, then up: a fault at once, the order arrives once, tho
   expect((await second.ended).code).toBe(0);
 });
 
-test("background operations that cannot get their lock are stored, delivered when it is free, and dead letters when it never is", async () => {
+test("a background operation without its lock is stored, then delivered, or a dead letter in the end", async () => {
   const { session, env } = example();
   await using _session = session;
   const hold = (name: string) =>
@@ -83,7 +83,7 @@ test("background operations that cannot get their lock are stored, delivered whe
   await holder.ended;
 });
 
-test("under baton elect one processor works at a time; when it is killed another goes on, and nothing is tried twice at once", async () => {
+test("under baton elect one processor works at a time, another continues, and nothing runs twice", async () => {
   const { session } = example();
   await using _session = session;
   const section = "me=$(cat); exec 9>lock$me; flock -n 9 || touch broken; echo $me >>tried; [ -e quick ] || sleep 30";

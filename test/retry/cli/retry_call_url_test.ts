@@ -57,7 +57,7 @@ test("one that fails is stored with all that it is, and run sends it to its own 
   expect(await states(store)).toEqual({ done: 1 });
 });
 
-test("without a backend it is stored; run --url sends it elsewhere, and commands of the same store run as well", async () => {
+test("without a backend a request is stored; run --url sends it elsewhere, beside commands of the store", async () => {
   const store = new RetryShell(session);
   await using backend = await new HttpBackend().up();
   await backend.down();
@@ -71,7 +71,7 @@ test("without a backend it is stored; run --url sends it elsewhere, and commands
   expect(await store.run("@retry run --until-empty")).toMatchObject({ code: 0, stdout: "b\n" });
 });
 
-test("a status that is final is a dead letter: the response is printed, and the code says whom it refuses", async () => {
+test("a final status makes a dead letter; the response is printed, and the exit code names the cause", async () => {
   const store = new RetryShell(session);
   await using backend = await new HttpBackend(({ url }, response) => {
     response.writeHead(Number(url.slice(1))).end("because");

@@ -34,7 +34,7 @@ describeWithPeer("postgres", "processors of a queue in PostgreSQL", () => {
     eventually(() => what.test(running.stderr()), { what: `${what} in ${running.stderr()}`, withinMs: 20_000 });
   const numbers = (text: string) => text.trim().split("\n").map(Number).sort((a, b) => a - b);
 
-  test("move each message from a topic into a topic once, one of them at a time, also if that one is killed", async () => {
+  test("move each message of a topic once; one of them works at a time, also after a kill", async () => {
     const count = 300;
     expect((await run("@client reader subscribe out && @client writer subscribe in")).code).toBe(0);
     const words = "@retry run --from-topic in --topic out -j 8 --lease 2s --max-crashes 100 --interval 10ms";

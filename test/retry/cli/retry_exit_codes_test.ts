@@ -31,8 +31,8 @@ const headings: Readonly<Record<Role, RegExp>> = {
 const reached = new Map<Role, Set<number>>(documented.map((role) => [role, new Set()]));
 
 /**
- * Takes longer than a gate has, needs to be root, a disk that fails (test/retry/fault/retry_storage_fault_test.ts), or a
- * broker that refuses (test/retry/cli/retry_kafka_test.ts).
+ * Takes longer than a gate has, needs to be root, a disk that fails
+ * (test/retry/fault/retry_storage_fault_test.ts), or a broker that refuses (test/retry/cli/retry_kafka_test.ts).
  */
 const slow: readonly (readonly [Role, number])[] = [
   ["`submit`", 75],

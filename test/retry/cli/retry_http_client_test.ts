@@ -25,7 +25,7 @@ const states = async (store: RetryShell) => {
   return Object.fromEntries(Object.entries(states).flatMap(([name, { count }]) => count > 0 ? [[name, count]] : []));
 };
 
-test("call: a response that is cut off is printed as far as it came; the status decides what becomes of the request", async () => {
+test("call prints a response that is cut off as far as it came; its status decides about the request", async () => {
   await using backend = await new RawBackend((request) => {
     const status = Number(/^POST \/(\d+)/.exec(request)?.[1]);
     return { parts: [rawResponse(status, "half", ["Content-Length: 100"])] };
@@ -50,7 +50,7 @@ test("call: a response that is cut off is printed as far as it came; the status 
   ]);
 });
 
-test("3xx: 308 is followed, others are dead letters with their Location; --follow and --retry-on decide otherwise", async () => {
+test("308 is followed, other 3xx are dead letters with their Location, unless an option says otherwise", async () => {
   await using backend = await new HttpBackend(({ url }, response) => {
     if (url === "/new") return void response.end("there");
     response.writeHead(Number(url.slice(1)), { location: "/new" }).end();

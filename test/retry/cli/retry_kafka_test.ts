@@ -47,7 +47,7 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
   beforeAll(async () => kafka = await MockKafka.start());
   afterAll(() => kafka[Symbol.asyncDispose]());
 
-  test("are records that a consumer reads: id, body, and in the headers the rest; then they leave the store", async () => {
+  test("become records with id, body and headers that a consumer can read, and then leave the store", async () => {
     const store = new Store(`kafka://${kafka.address}/Letters?create=yes`);
     await store.run("printf 'körper\\n' | @retry call --interval 1ms --key art-7 -- sh -c 'exit 3'");
     await store.run("echo final | @retry call -- sh -c 'exit 64'");

@@ -130,7 +130,7 @@ describe("a run", () => {
     expect(await run("[ ! -e typo ] && ! @retry run --once --store typo && [ ! -e typo ]")).toMatchObject({ code: 0 });
   });
 
-  test("says that dead letters of a call without --dead-letter are not delivered, and warns once of a sink that fails", async () => {
+  test("says that letters of a call without --dead-letter stay, and warns once of a failing sink", async () => {
     const run = newStore();
     await run("echo x | @retry call -- sh -c 'exit 65'");
     const kept = await run("@retry run --once --dead-letter file:dead.jsonl");

@@ -73,7 +73,7 @@ async function told(response: Response): Promise<readonly unknown[]> {
   return [response.status, response.headers.has("baton-message-id"), error, stored];
 }
 
-test("a backend that hangs: what is above the limit is stored without a first try, at once, and is delivered later", async () => {
+test("requests above the limit are stored at once while a backend hangs, and delivered later", async () => {
   await using backend = await new HangingBackend().up();
   const service = await new RetryService(session).start(
     backend.url,
@@ -129,7 +129,7 @@ test("bodies that crawl hold nobody up, and are refused after --body-timeout", a
   await service.stop();
 });
 
-test("bodies share one memory: large ones that stop in the middle take no more of it, and short ones pass", async () => {
+test("bodies share one memory: large ones that stop midway take no more of it, and short ones pass", async () => {
   await using backend = await new HttpBackend().up();
   const service = await new RetryService(session).start(backend.url, "--body-memory 64MiB");
   const large = Array.from({ length: 100 }, () => new RawCaller(service.url, unfinished(16 << 20, "")));

@@ -257,7 +257,7 @@ test("run --url sends what was submitted, with the id for its key", async () => 
   }
 });
 
-test("a unix socket belongs to one service: another one is refused, and after a kill -9 the next one takes it", async () => {
+test("a unix socket belongs to one service: another is refused, and the next takes it after a kill -9", async () => {
   await using backend = await new HttpBackend((_, response) => void response.end("made")).up();
   const unix = session.path("serve.sock");
   const listen = `--listen unix:${unix}`;

@@ -42,7 +42,7 @@ describe("call", () => {
     expect(store.rows()).toEqual([]);
   });
 
-  test("that fails is stored, says so, and exits with 75; run delivers it with its words, folder and stdin", async () => {
+  test("that fails is stored, and exits with 75; run delivers it with its words, folder and stdin", async () => {
     const store = new Store();
     await session.run("mkdir -p deep");
     writeFileSync(
@@ -165,7 +165,7 @@ describe("submit", () => {
     expect(store.rows().length).toBe(512);
   });
 
-  test("a run from a crontab is silent; -v says what waits, so that a user does not wait for what is not due", async () => {
+  test("a run from a crontab is silent; -v says what waits, so that a user knows what is not due", async () => {
     const store = new Store();
     await store.run("@retry call -q --no-stdin --interval 1h -- false");
     expect(await store.run("@retry run --once")).toMatchObject({ code: 0, stdout: "", stderr: "" });
@@ -222,7 +222,7 @@ describe("run", () => {
     expect((await store.run("@retry run --exec true --until-empty")).code).toBe(0);
   });
 
-  test("a line that is not found ends it with 127, a file that is none with 126, before any message is touched", async () => {
+  test("a line that is not found ends it with 127, and one that is no program with 126, before any try", async () => {
     const store = new Store();
     await store.run("echo x | @retry submit");
     expect(await store.run("@retry run --exec './mistyped --flag'")).toMatchObject({
@@ -253,7 +253,7 @@ describe("run", () => {
     expect(store.rows()[1]).toMatchObject({ state: waiting, tries: 1, error: "was stopped because baton was stopped" });
   });
 
-  test("killed with -9 it takes its tries along, another tries them after the lease, and never two at once", async () => {
+  test("kill -9 ends its tries, too; another processor repeats them after the lease, never beside them", async () => {
     const store = new Store();
     await store.run("seq 4 | @retry submit --lines");
     const section =
@@ -277,7 +277,7 @@ describe("run", () => {
     expect(verifyRetryStore(store.folder).problems).toEqual([]);
   });
 
-  test("a message that kills its processor is dead after --max-crashes, and the others are not touched by it", async () => {
+  test("a message that kills its processor is dead after --max-crashes; other messages are not affected", async () => {
     const store = new Store();
     await store.run("echo bad | @retry submit");
     const command =

@@ -94,7 +94,7 @@ afterAll(() => {
 describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]`, () => {
   const random = seededRandom(seed);
 
-  test("serve on a full disk says NOT STORED and stores again when there is room; on one that fails MAY BE STORED, and ends with 74", async () => {
+  test("serve says NOT STORED on a full disk and goes on; on a failing one MAY BE STORED, and ends", async () => {
     using store = new FaultyStore();
     isDown = true;
     const serving = store.start(["serve", "--url", url, "--interval", "1h"]);
@@ -134,7 +134,7 @@ describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]
     expect(verifyRetryStore(store.path).problems).toEqual([]);
   });
 
-  test("run on a full disk goes on when there is room, and ends with 74 when the disk fails; nothing is lost", async () => {
+  test("run goes on when a full disk has room again, ends with 74 on a failing disk, and loses nothing", async () => {
     using store = new FaultyStore();
     isDown = false;
     const lines = Array.from({ length: 200 }, (_, at) => `message ${at}`).join("\n");
@@ -168,7 +168,7 @@ describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]
     expect(verifyRetryStore(store.path).problems).toEqual([]);
   });
 
-  test("submit ends with 85 on a full disk and with 74 on one that fails, and prints no id; call with 85 and 76", async () => {
+  test("submit ends with 85 on a full disk and 74 on a failing one, without an id; call with 85 and 76", async () => {
     using store = new FaultyStore();
     expect((await store.run(["submit"], { input: "first" })).code).toBe(0);
     for (const [error, submitted, called, says] of [["ENOSPC", 85, 85, "NOT"], ["EIO", 74, 76, "MAY BE"]] as const) {
@@ -186,7 +186,7 @@ describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]
     expect(verifyRetryStore(store.path).problems).toEqual([]);
   });
 
-  test("killed at any step of the disk, with what was not synced lost: what was told to be stored is there, and ends", async () => {
+  test("after a kill at any step of the disk, each message that was confirmed is stored, and ends", async () => {
     using store = new FaultyStore();
     isDown = false;
     const told: string[] = [];

@@ -66,7 +66,7 @@ describe("a Kafka producer", () => {
     ]]);
   });
 
-  test("asks who leads now when a broker leads no more, and begins again under a new number when its own is forgotten", async () => {
+  test("finds the new leader of a partition, and gets a new producer ID when its own is unknown", async () => {
     await using broker = await FakeKafkaBroker.start();
     using it = producerOf(broker);
     const answers = [kafkaErrors.NOT_LEADER_OR_FOLLOWER, 0, kafkaErrors.UNKNOWN_PRODUCER_ID, 0];
@@ -116,7 +116,7 @@ describe("a Kafka producer", () => {
     expect(broker.produced.length).toBe(2);
   });
 
-  test("asks again for its number, for the topic and for a new one, as long as the answer may change by itself", async () => {
+  test("repeats its requests for the producer ID and the topic while their answers may still change", async () => {
     const passing = [14, 15, 16, 7, 13, 41];
     await using broker = await FakeKafkaBroker.start();
     using it = producerOf(broker, { timeoutMs: 20_000 });

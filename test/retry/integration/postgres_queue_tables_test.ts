@@ -167,7 +167,7 @@ describeWithPeer("postgres", "the functions of queues in PostgreSQL", () => {
     60_000,
   );
 
-  test("a redriven message waits for the newer one of its key that is in flight, and precedes one that waits", async () => {
+  test("a redriven message waits for a newer one of its key in flight, and precedes one that waits", async () => {
     await accept(["a", "a", "a"]);
     const owner = await register();
     const [first] = await claim(owner, { order: "key" });

@@ -117,7 +117,7 @@ describeWithPeer("postgres", "a message store in PostgreSQL whose connection is 
     expect(claimed.messages).toHaveLength(2);
   }, 60_000);
 
-  test("a result that a fail-over has undone: the message is given back after the reconnect, and tried again", async () => {
+  test("a message whose result a fail-over has undone is given back and tried again", async () => {
     await using store = await open();
     await store.call("accept", messages(1), Date.now());
     const owner = await store.call("register", "", 0, 1, 0);

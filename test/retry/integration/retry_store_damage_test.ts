@@ -101,7 +101,7 @@ test(`an index of what is due that names a message twice lets no message be trie
   expect(tries.filter((got) => got !== null && got.size < count + 1).length).toBeGreaterThan(0);
 });
 
-test(`a bit that flips anywhere in the store is found, or harmless, and nothing damaged is tried [BATON_SEED=${seed}]`, () => {
+test(`a flipped bit anywhere in the store is found or harmless; nothing damaged is tried [BATON_SEED=${seed}]`, () => {
   const folder = filled();
   expect(verifyRetryStore(folder).problems).toEqual([]);
   const original = copies.contents(folder);

@@ -374,7 +374,7 @@ function cases(place: StorePlace): void {
     expect(await rig.claimed()).toEqual([1]);
   });
 
-  test("the error of the backlog is the newest one, of the sink or of a letter that fails while the sink works", async () => {
+  test("the backlog has the newest error: of the sink, or of a letter that fails while the sink works", async () => {
     await using rig = await open({ forwards: true });
     await dead(rig, 2);
     const backlog = async (error: string | null) =>
@@ -442,7 +442,7 @@ function cases(place: StorePlace): void {
     expect(await place.problems(rig.store)).toEqual([]);
   });
 
-  test("processes with a store of one name hear of what the others store; a store of another name is another", async () => {
+  test("processes learn what others store in a store of the same name, and nothing of other stores", async () => {
     const name = randomUUID();
     let changes = 0;
     await using one = await place.open(rigRules, { name, hooks: { onChanged: () => changes++ } });

@@ -1,4 +1,7 @@
-/** The full dose: `scripts/fault barrier [--rounds N | --minutes M] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`. */
+/**
+ * The full dose:
+ * `scripts/fault barrier [--rounds N | --minutes M] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`.
+ */
 import process from "node:process";
 import { doseArguments } from "../../../support/dose_arguments.ts";
 import { faultBackends } from "../lock/plan.ts";

@@ -1,5 +1,7 @@
 /**
- * The full dose: `scripts/fault cron [clock|processes|services] [--rounds N | --minutes M] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`.
+ * The full dose:
+ * `scripts/fault cron [clock|processes|services] [--rounds N | --minutes M] [--seed S] [--parallel P] [--backend NAME]
+ * [--only ROUND]`.
  * `clock`: 10,000 ticks on an injected clock; `processes`: rounds of ten ticks on real processes and servers, 300 ticks
  * by default; `services`: baton cron on three hosts with 40 jobs over ten minutes, on each kind of server.
  */

@@ -1,4 +1,7 @@
-/** The full dose: `scripts/fault ensemble [--rounds N | --minutes M] [--seed S] [--sessions N] [--watches N] [--only ROUND]`. */
+/**
+ * The full dose:
+ * `scripts/fault ensemble [--rounds N | --minutes M] [--seed S] [--sessions N] [--watches N] [--only ROUND]`.
+ */
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { zooKeeperEnsemble } from "../../../support/backends.ts";

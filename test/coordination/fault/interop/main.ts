@@ -1,4 +1,7 @@
-/** The full dose: `scripts/fault interop [--rounds N | --minutes M] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`. */
+/**
+ * The full dose:
+ * `scripts/fault interop [--rounds N | --minutes M] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`.
+ */
 import process from "node:process";
 import { fullDose } from "../lock/full_dose.ts";
 import { interopWrapper } from "./wrappers.ts";

@@ -72,7 +72,7 @@ test("another exit code than 79 is a failure when the lock was lost", () => {
   expect(result.failures).toEqual(["victim ended with 0; the lock should have been lost"]);
 });
 
-test("after SIGKILL of the wrapper its processes may live for one second, and the next one has the lock within two", () => {
+test("after SIGKILL of the wrapper its processes may live one second; the next has the lock within two", () => {
   const killed = { ...lost, exit: { code: null, signal: "SIGKILL" as const } };
   const soon = contender("next", [1200, 1300], { text: "9\n" });
   const goneAt = (closedMs: number, then = soon) =>

@@ -187,7 +187,7 @@ describe("ls", () => {
   };
   const server = { server: "s1", endpoint: null, store: null, draining: false, topic_count: 1 };
 
-  test("schedules, servers, topics, stores and processes have tables of their own; what could not be read is last", () => {
+  test("schedules, servers, topics, stores and processes have own tables; what could not be read is last", () => {
     const lost = { ...schedule, name: "report", running: { ...run, lost: true } };
     const overdue = { ...schedule, name: "late", next: iso(nowMs - 90_001), overdue: true };
     const due = { ...overdue, name: "now", next: iso(nowMs - 90_000) };

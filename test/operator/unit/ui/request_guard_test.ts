@@ -114,7 +114,7 @@ describe("attacks", () => {
     expect(guard().mayAct(request("GET", bearer(readToken)))).toBe(false);
   });
 
-  test("guessing: after ten wrong tokens in a minute each further one is 429, and the right one still works", async () => {
+  test("guesses: after ten wrong tokens in a minute each further one gets 429, but the right one works", async () => {
     const clock = new FakeClock();
     const one = guard(clock);
     const tries = (token: string) => one.check(request("GET", { ...own, ...bearer(token) }), "read");

@@ -47,7 +47,7 @@ test("a page that applies the snapshot and all patches after it has the rows of 
   expect([...page.keys()]).toEqual([...model.keys("topics")]);
 });
 
-test("a page that was away for longer than the patches are kept needs a snapshot, and so does one with an unknown number", () => {
+test("a page that was away longer than patches are kept needs a snapshot, as does an unknown number", () => {
   const model = new UiTableModel();
   for (let epoch = 1; epoch <= tablePatchesKeptMax + 10; epoch++) {
     model.set("topics", "a", topic("a", epoch));

@@ -15,7 +15,6 @@ import {
   checkTasks,
   checkWaits,
 } from "../../../../scripts/tidy/shape.ts";
-import { checkFoldersLeft } from "../../../../scripts/tidy/folders_left.ts";
 import { checkStartLimits } from "../../../../scripts/tidy/start.ts";
 import { checkColumns, checkFunctionNames, checkLineSavers } from "../../../../scripts/tidy/style.ts";
 import { checkUnitFolders } from "../../../../scripts/tidy/test_places.ts";
@@ -311,20 +310,6 @@ describe("style", () => {
     const texts = ["`${`...{ a }`} ...{ b }`", `/...[{"/`, `'...{ "a" }'`, `"\\"...{ a }"`, "a / b; /* ...{ c } */"];
     for (const text of texts) expect(found(checkLineSavers, "src/a.ts", `const a = ${text};`)).toEqual([]);
     expect(found(checkLineSavers, "src/a.ts", "const a = `${call({ ...{ b } })}`;").length).toBe(1);
-  });
-
-  test("the findings of folders that are known are counted, and may only become fewer", () => {
-    const findings = ["src/pubsub/a.ts", "src/pubsub/store/b.ts", "scripts/docs/c.ts"].map((path) => ({
-      path,
-      line: 1,
-      message: "no",
-    }));
-    expect(checkFoldersLeft("columns", findings, { "src/pubsub": 2, scripts: 1 })).toEqual([]);
-    expect(checkFoldersLeft("columns", findings, { "src/pubsub": 1, scripts: 1 }).length).toBe(2);
-    expect(checkFoldersLeft("columns", findings, { "src/pubsub": 3, scripts: 1 }).map(({ message }) => message))
-      .toEqual([
-        `"src/pubsub" has 2 findings: write 2 in place of 3`,
-      ]);
   });
 });
 

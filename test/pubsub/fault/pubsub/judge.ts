@@ -116,7 +116,8 @@ export function judge(
 export function verdictText(verdict: Verdict): string {
   const { puts, lost, duplicated, unexpected, recovered, missed, named, violations } = verdict;
   return [
-    `${puts.all} messages put (${puts.ok} OK, ${puts.fail} failed, ${puts.unknown} unknown), ${verdict.deliveries} delivered ` +
+    `${puts.all} messages put (${puts.ok} OK, ${puts.fail} failed, ${puts.unknown} unknown), ` +
+    `${verdict.deliveries} delivered ` +
     `to ${verdict.readers} readers of ${verdict.topics} topics, ${verdict.redelivered} again as is allowed; ${verdict.faults} faults`,
     `lost ${lost}, duplicated ${duplicated}, unexpected ${unexpected}, recovered ${recovered}` +
     (missed === 0 ? "" : `; ${missed} given up by retention or lost by the database, and told`) +

@@ -32,7 +32,8 @@ function judgeEpochs(list: readonly Seen[], findings: Findings): void {
       findings.add(
         "one owner",
         () =>
-          `epoch ${epoch} of "${topic}" belongs to ${before.node.owner} in version ${before.node.version} of its node, and to ` +
+          `epoch ${epoch} of "${topic}" belongs to ${before.node.owner} ` +
+          `in version ${before.node.version} of its node, and to ` +
           `${owner} in version ${version}`,
       );
     }

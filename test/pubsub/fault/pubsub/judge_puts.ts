@@ -238,7 +238,8 @@ function judgeLine({ topic, delivered, lost }: TopicLog, line: readonly PutMessa
       findings.add(
         "publisher order",
         () =>
-          `${message.client} put "${last.name}" before "${message.name}" into "${topic}"; their ids are ${last.id} and ` +
+          `${message.client} put "${last.name}" before "${message.name}" into "${topic}"; ` +
+          `their ids are ${last.id} and ` +
           `${message.id}`,
       );
     }

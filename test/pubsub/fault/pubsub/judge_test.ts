@@ -212,7 +212,7 @@ for (const [invariant, story] of Object.entries(violations)) {
   });
 }
 
-test("what a client gets after the loss of its state belongs to the subscription that it has renewed with a smaller session number", () => {
+test("what a client gets after it lost its state belongs to its renewed subscription, with a smaller session", () => {
   const story = new Story();
   story.return(story.invoke({ client: "alice", do: "subscribe", session: 3 }), { outcome: "unknown" });
   story.state("alice", "lost").subscribe("alice").put("bob", "a1", { ids: [1] }).put("bob", "a2", { ids: [2] });
@@ -343,7 +343,7 @@ test("behind the same last something else may come when there was a seek in betw
   expect(broken(moved)).toContain("same last");
 });
 
-test("what a fail-over has lost and servers have named need not come, nor come under its first id, and all else must", () => {
+test("messages that servers report as lost by a fail-over need not come; all others must", () => {
   const lost = 1 + 2 ** 32;
   const story = new Story().subscribe("alice").subscribe("carol").put("bob", "a1", { ids: [1] });
   story.put("bob", "a2", { ids: [2] }).put("bob", "a3", { outcome: "unknown" });
@@ -385,7 +385,7 @@ test("what retention has given up is not lost to who was told so, and is to ever
   expect(broken(untold, { retains: true })).toEqual(["lost"]);
 });
 
-test("who is passed over is told by how much beyond what the client was told before, or may have left by itself", () => {
+test("a skipped client is told how many messages it missed beyond earlier reports and its own leave", () => {
   const retained = (story: Story) => broken(story, { retains: true });
   const more = () =>
     told().put("bob", "a3", { ids: [3] }).put("bob", "a4", { ids: [4] }).put("bob", "a5", { ids: [5] });
@@ -413,7 +413,7 @@ test("where the end was not waited for, only what is missing between messages th
   expect([lost(true), lost(false)]).toEqual([2, 1]);
 });
 
-test("a server that answers when it is the owner no more is found; one that was not seen to be the owner yet is not", () => {
+test("a server that answers without being the owner is found; one not yet seen as the owner is not", () => {
   const story = new Story().node({ version: 1 });
   expect(broken(story.put("bob", "a1", { ids: [1], status: "OK", by: "s2" }))).toEqual(["one owner"]);
   story.node({ version: 2, epoch: 2, owner: "s2" });

@@ -8,7 +8,7 @@ const broken = (story: Story): string[] => judge(story.history).violations.map((
 const twins = () =>
   new Story().subscribe("alice").put("bob", "a1", { ids: [1] }).put("bob", "a2", { ids: [2] }).state("alice", "shared");
 
-test("an answer to the older of two processes of one client may cross the newer one's first, and not come later", () => {
+test("an answer to the older of two processes of one client may cross the first of the newer, not later ones", () => {
   const story = twins();
   const older = story.invoke({ client: "alice", do: "get" });
   story.get("alice", ["a1:1", "a2:2"], { session: 2 });
@@ -28,7 +28,7 @@ test("two processes of one state may both have what the server was not told of, 
   expect(broken(story)).toContain("duplicated");
 });
 
-test("what the newer of two processes was handed, the older one's state does not know: its late answer has no mark", () => {
+test("the older of two processes does not know what the newer was given: its late answer has no mark", () => {
   const story = twins();
   const older = story.invoke({ client: "alice", do: "get", session: 1 });
   const both = { outcome: "ok", status: "OK", got: [gotNamed("a1:1"), gotNamed("a2:2")] } as const;

@@ -1,10 +1,11 @@
 /**
- * The full dose: `scripts/fault pubsub [--rounds N | --minutes M] [--messages N] [--faults N] [--seed S] [--on keeper|ensemble]… [--rate N]
- * [--lanes N] [--only FAULT] [--retain messages|size|age] [--store postgres [--database KIND]…] [--keep]`. A round is a
- * campaign with a service of its own; each backend has its rounds. With `--store postgres` servers share a database;
- * KIND is one of synchronous, asynchronous (fail-overs), full-disk, mixed (one server has a data directory, and topics
- * move between both): rounds take turns. `scripts/fault pubsub --defects` instead puts the defects of the paper's
- * program back and has the judge find each.
+ * The full dose:
+ * `scripts/fault pubsub [--rounds N | --minutes M] [--messages N] [--faults N] [--seed S] [--on keeper|ensemble]…
+ * [--rate N] [--lanes N] [--only FAULT] [--retain messages|size|age] [--store postgres [--database KIND]…] [--keep]`.
+ * A round is a campaign with a service of its own; each backend has its rounds. With `--store postgres` servers share a
+ * database; KIND is one of synchronous, asynchronous (fail-overs), full-disk, mixed (one server has a data directory,
+ * and topics move between both): rounds take turns. `scripts/fault pubsub --defects` instead puts the defects of the
+ * paper's program back and has the judge find each.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";

@@ -243,7 +243,8 @@ export class SimRetryDatabase extends RetryDatabase {
     this.#disk = disk;
     this.#process = process;
     this.#spend = spend;
-    this.database.exec("PRAGMA wal_autocheckpoint = 0"); // the number of pages, and so the time, differs between versions
+    // The number of pages, and so the time, differs between versions.
+    this.database.exec("PRAGMA wal_autocheckpoint = 0");
     this.#changes = this.#totalChanges();
   }
 

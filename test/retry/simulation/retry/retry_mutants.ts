@@ -118,11 +118,11 @@ export const retryMutants: readonly Mutant[] = [
       to: "if (next === null) return null;",
     }, {
       in: "message_life:lifeAfterTry",
-      from:
-        "  { rules, nowMs, random }: { readonly rules: LifeRules; readonly nowMs: number; readonly random: () => number },\n" +
+      from: "  { rules, nowMs, random }: { readonly rules: LifeRules; readonly nowMs: number; " +
+        "readonly random: () => number },\n" +
         '): MessageLife | null {\n  if (life.state !== "in_flight" || life.fence !== fence) return null;',
-      to:
-        "  { rules, nowMs, random }: { readonly rules: LifeRules; readonly nowMs: number; readonly random: () => number },\n" +
+      to: "  { rules, nowMs, random }: { readonly rules: LifeRules; readonly nowMs: number; " +
+        "readonly random: () => number },\n" +
         '): MessageLife | null {\n  if (fence < 0 || life.state === "done") return null;',
     }, {
       in: "retry_processor:RetryProcessor.#deliver",

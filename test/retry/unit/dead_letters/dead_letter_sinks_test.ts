@@ -282,7 +282,7 @@ describe("a letter that cannot be sent", () => {
     expect(bench.rig.call("deadLetterBacklog")).toEqual({ count: 20, error: "body 0 is not taken" });
   });
 
-  test("rests longer and longer when nobody knows whose fault it was, goes once it can, and keeps nobody back", async () => {
+  test("waits longer after each unclear failure, is sent when it can be, and delays no other letter", async () => {
     using bench = new Bench(3);
     const arrived: string[] = [];
     const bad = new Map<string, ErrorCode>([["body 0", "CONNECTION_LOST"]]);

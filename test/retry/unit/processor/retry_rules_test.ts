@@ -15,7 +15,7 @@ function policy(flags: Record<string, string>, file: Record<string, string> = {}
   return readRetryPolicy(resolveSettings(retryPolicySettings, sources), sources);
 }
 
-test("by default a message is tried for about a day: 25 retries, the first after 15 s at most, the last ones every 2 h", () => {
+test("by default a message is tried for about a day: 25 retries, first after at most 15 s, last every 2 h", () => {
   const { delays, triesMax, minTotalMs, maxTotalMs } = computeSchedule(policy({}), 100);
   expect(triesMax).toBe(26);
   expect(delays[1]).toEqual({ minMs: 7500, maxMs: 15_000 });

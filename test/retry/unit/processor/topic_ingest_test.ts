@@ -81,7 +81,7 @@ class World implements Disposable {
 }
 
 describe("messages from a topic", () => {
-  test("are in the store once each, wherever the process that takes them in is killed, once or again and again", async () => {
+  test("are stored once each, although the process that ingests them is killed once or several times", async () => {
     let steps = 0;
     for (const isDone of [false, true]) {
       for (const kills of [1, 3]) {

@@ -147,7 +147,7 @@ describe("a fault", () => {
     expect(dead.body).toContain("s-1 and will not be tried again");
   });
 
-  test("has the status that the operator wants for stored requests, and no fault where that is a success for SOAP", () => {
+  test("has the configured status for stored requests, and no fault where SOAP takes that status for success", () => {
     const stored = { id: "s-1", isWaiting: true };
     const accepted = makeProxyFault("unreachable", "x", stored, [], 202);
     expect([accepted.status, JSON.parse(accepted.body)]).toMatchObject([202, { stored: true, id: "s-1" }]);

@@ -40,8 +40,10 @@ test("a lock that waits names its holder, the usual time, those who wait, and wh
     schedules: [schedule],
   }));
   expect(explained.sentence).toBe(
-    '"job" waits for db1 (pid 812), since 2026-11-23T03:00:00Z, 2 h 10 m; usually 12 m. 1 call waits. The session of the holder ' +
-      "is alive: the servers end it 10 s after they no longer hear from it. The next tick of 0 * * * * is 2026-11-23T06:00Z, and is " +
+    '"job" waits for db1 (pid 812), since 2026-11-23T03:00:00Z, 2 h 10 m; usually 12 m. ' +
+      "1 call waits. The session of the holder " +
+      "is alive: the servers end it 10 s after they no longer hear from it. " +
+      "The next tick of 0 * * * * is 2026-11-23T06:00Z, and is " +
       "skipped if the lock is held then and the call does not wait.",
   );
   expect(explained.state).toBe("held");
@@ -82,7 +84,8 @@ test("a free lock tells how its last hold ended; one without records says that i
   const { sentence, unknown, state } = explainLock(facts({ history: { records: [hold(), lost], refusals: null } }));
   expect([state, sentence]).toEqual([
     "free",
-    '"job" is free: the hold of db2 (pid 77) began, and is lost: its session ended, or its host died: the outcome is unknown, ' +
+    '"job" is free: the hold of db2 (pid 77) began, and is lost: its session ended, ' +
+    "or its host died: the outcome is unknown, " +
     "2026-11-22T03:10:00Z.",
   ]);
   expect(unknown.join()).toContain("killed, host down, and network cut look the same");
