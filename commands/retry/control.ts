@@ -2,8 +2,7 @@
  * `baton retry-processor retry`, `cancel`, `pause` and `resume`: change messages by their ids, or all messages that
  * match a condition.
  */
-import { setting, type SettingTable } from "../../src/base/config/setting.ts";
-import { toggleType } from "../../src/base/config/value_types.ts";
+import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
@@ -17,7 +16,7 @@ import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
 
 export const changeSettings = {
   ...inspectSettings,
-  all: setting(toggleType(), { flag: "--all", help: "all waiting messages", default: false }),
+  all: toggleSetting("--all", { help: "all waiting messages" }),
   where: whereFlag,
   ...progressSettings,
 } satisfies SettingTable;

@@ -1,7 +1,7 @@
 /** Defines the options of commands that send messages by HTTP. */
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
-import { setting, type SettingTable } from "../../src/base/config/setting.ts";
-import { type SettingValueType, textType, toggleType } from "../../src/base/config/value_types.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import { type SettingValueType, textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { HttpClient } from "../../src/base/http/http_client.ts";
 import { chooseHttpProxy } from "../../src/base/http/proxy_choice.ts";
@@ -12,23 +12,19 @@ import type { Log } from "../../src/base/support/log.ts";
 import type { CommandCall } from "../command.ts";
 
 export const httpClientSettings = {
-  follow: setting(toggleType(), {
-    flag: "--follow",
+  follow: toggleSetting("--follow", {
     help: "follow the redirections 301, 302 and 303, too: 301 and 302 with the same method and body, 303 by GET",
-    default: false,
   }),
-  urlCa: setting(textType("file"), {
-    flag: "--url-ca",
+  urlCa: flagSetting("--url-ca", textType("file"), {
     once: true,
     help: "PEM file with the authorities to trust for https, instead of the system's; read for each new " +
       "connection",
   }),
-  urlCert: setting(textType("file"), {
-    flag: "--url-cert",
+  urlCert: flagSetting("--url-cert", textType("file"), {
     once: true,
     help: "PEM file with a client certificate for https; another host to which a redirection leads does not get it",
   }),
-  urlKey: setting(textType("file"), { flag: "--url-key", once: true, help: "PEM file with its private key" }),
+  urlKey: flagSetting("--url-key", textType("file"), { once: true, help: "PEM file with its private key" }),
 } satisfies SettingTable;
 
 /** A list of headers, one for each flag. Commas and spaces in the value belong to the header. */
@@ -41,13 +37,11 @@ const headersType: SettingValueType<readonly string[]> = {
 };
 
 export const httpRequestSettings = {
-  method: setting(textType("method"), {
-    flag: "--method",
+  method: flagSetting("--method", textType("method"), {
     help: "HTTP method for messages without their own; it must have a body",
     default: "POST",
   }),
-  headers: setting(headersType, {
-    flag: "-H, --header",
+  headers: flagSetting("-H, --header", headersType, {
     once: true,
     basic: true,
     help: "a header for --url, with its value as it is; may be repeated; headers of a message override it",

@@ -3,8 +3,8 @@
  * `--state`.
  */
 import { retryRedactSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
-import { setting, type SettingTable } from "../../src/base/config/setting.ts";
-import { integerType, listType, toggleType } from "../../src/base/config/value_types.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import { integerType, listType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { deathReasons, type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
 import type { CommandStore, MessageConditions } from "../../src/retry/queue/store_methods.ts";
@@ -13,16 +13,14 @@ import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import type { CommandCall } from "../command.ts";
 
-export const jsonFlag = setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false });
+export const jsonFlag = toggleSetting("--json", { help: "print one JSON object" });
 
-export const whereFlag = setting(listType("key=K|reason=R|error=TEXT"), {
-  flag: "--where",
+export const whereFlag = flagSetting("--where", listType("key=K|reason=R|error=TEXT"), {
   once: true,
   help: "only messages with this key, this reason, or this text in the last error; several conditions must all match",
 });
 
-export const limitFlag = setting(integerType("count", { min: 1, max: 100_000 }), {
-  flag: "--limit",
+export const limitFlag = flagSetting("--limit", integerType("count", { min: 1, max: 100_000 }), {
   help: "print at most N messages, the oldest first",
   default: 1000,
 });
@@ -34,8 +32,7 @@ export const inspectSettings = {
 
 export const listSettings = {
   ...inspectSettings,
-  state: setting(listType("state"), {
-    flag: "--state",
+  state: flagSetting("--state", listType("state"), {
     once: true,
     help: "only messages in these states: waiting, in_flight, done, dead, dropped, cancelled",
     unset: "all",
@@ -47,7 +44,7 @@ export const listSettings = {
 export const showSettings = {
   ...inspectSettings,
   ...retryRedactSettings,
-  body: setting(toggleType(), { flag: "--body", help: "print the body, and nothing else", default: false }),
+  body: toggleSetting("--body", { help: "print the body, and nothing else" }),
 } satisfies SettingTable;
 
 export type InspectCall = CommandCall<typeof inspectSettings>;

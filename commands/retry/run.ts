@@ -5,8 +5,8 @@
 import process from "node:process";
 import { retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
-import { setting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
-import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import { durationType, textType } from "../../src/base/config/value_types.ts";
 import { JobTable } from "../../src/base/process/proc/job_table.ts";
 import { ownSignalSource } from "../../src/base/process/supervise/signal_source.ts";
 import { stopRequestLogger, TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
@@ -42,38 +42,30 @@ import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 
 const runSettings = {
   ...retryStoreSettings,
-  exec: setting(textType("line"), {
-    flag: "--exec",
+  exec: flagSetting("--exec", textType("line"), {
     once: true,
     basic: true,
     help: "run this shell command for each message, with the body as stdin, instead of the message's own command",
   }),
-  url: setting(textType("url"), {
-    flag: "--url",
+  url: flagSetting("--url", textType("url"), {
     once: true,
     basic: true,
     help: "send each message to this URL by HTTP, instead of running a command",
   }),
-  topic: setting(textType("topic"), {
-    flag: "--topic",
+  topic: flagSetting("--topic", textType("topic"), {
     once: true,
     help: "put each message into this publish/subscribe topic, once, instead of running a command",
   }),
   ...httpRequestSettings,
-  once: setting(toggleType(), {
-    flag: "--once",
+  once: toggleSetting("--once", {
     basic: true,
     help: "try each message that is due now once, then end: for a crontab",
-    default: false,
   }),
-  create: setting(toggleType(), {
-    flag: "--create",
+  create: toggleSetting("--create", {
     help: "create the store of --store or --name, as call, submit and serve do; otherwise a missing one exits with 78",
-    default: false,
   }),
   untilEmpty: toggleSetting("--until-empty", { basic: true, help: "end when no message is waiting" }),
-  killAfter: setting(durationType(), {
-    flag: "--kill-after",
+  killAfter: flagSetting("--kill-after", durationType(), {
     help: "time between the stop signal and SIGKILL for a command",
     default: 5000,
   }),

@@ -4,8 +4,8 @@
  */
 import process from "node:process";
 import { type CommandCall, defineCommand } from "../command.ts";
-import { setting, type SettingTable } from "../../src/base/config/setting.ts";
-import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import { durationType, textType } from "../../src/base/config/value_types.ts";
 import {
   retryProcessorSettings,
   retryServeSettings,
@@ -44,26 +44,21 @@ import type { StoreRules } from "../../src/retry/queue/store_rules.ts";
 
 const serveSettings = {
   ...retryStoreSettings,
-  listen: setting(textType("host:port|unix:PATH"), {
-    flag: "--listen",
+  listen: flagSetting("--listen", textType("host:port|unix:PATH"), {
     once: true,
     basic: true,
     help: "listen address; :PORT means this machine only, port 0 any free port",
     default: "127.0.0.1:0",
   }),
-  url: setting(textType("url"), {
-    flag: "--url",
+  url: flagSetting("--url", textType("url"), {
     once: true,
     basic: true,
     help: "URL of the backend; the path of a request is appended",
   }),
-  noProcess: setting(toggleType(), {
-    flag: "--no-process",
+  noProcess: toggleSetting("--no-process", {
     help: "only serve and store; baton retry-processor run tries stored messages",
-    default: false,
   }),
-  killAfter: setting(durationType(), {
-    flag: "--kill-after",
+  killAfter: flagSetting("--kill-after", durationType(), {
     help: "time between the stop signal and SIGKILL for the command of --dead-letter exec:",
     default: 5000,
   }),

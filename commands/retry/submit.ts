@@ -4,8 +4,8 @@
  */
 import process from "node:process";
 import { retryLimitSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
-import { setting, type SettingTable } from "../../src/base/config/setting.ts";
-import { textType, toggleType } from "../../src/base/config/value_types.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import { textType } from "../../src/base/config/value_types.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { resolve } from "node:path";
@@ -28,16 +28,11 @@ import { lacksProcessor, startProcessorHint } from "./processor_hint.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
-  lines: setting(toggleType(), {
-    flag: "--lines",
-    help: "one message from each line, without its newline",
-    default: false,
-  }),
-  key: setting(textType("key"), {
-    flag: "--key",
+  lines: toggleSetting("--lines", { help: "one message from each line, without its newline" }),
+  key: flagSetting("--key", textType("key"), {
     help: "run --order key tries messages with the same key one after the other",
   }),
-  json: setting(toggleType(), { flag: "--json", help: "print the result as one JSON object", default: false }),
+  json: toggleSetting("--json", { help: "print the result as one JSON object" }),
   ...progressSettings,
   ...retryLimitSettings,
 } satisfies SettingTable;

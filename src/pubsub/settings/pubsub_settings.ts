@@ -4,8 +4,8 @@ import {
   insecureFlagHelp,
   putSettingsIntoGroup,
   sectionSettingDeclarer,
-  setting,
   type SettingTable,
+  toggleSetting,
 } from "../../base/config/setting.ts";
 import {
   choiceType,
@@ -40,16 +40,13 @@ export const pubsubStoreSettings = {
       "restore --accept-loss",
     default: "continue",
   }),
-  pubsubNoBalance: flagSetting("--no-balance", toggleType(), {
+  pubsubNoBalance: toggleSetting("--no-balance", {
     basic: false,
     help: "give no topics of the database to servers that have fewer; otherwise one that comes back gets its share",
-    default: false,
   }),
-  pubsubMigrate: setting(toggleType(), {
+  pubsubMigrate: toggleSetting("--migrate", {
     basic: false,
-    flag: "--migrate",
     help: "create the tables of the database, or bring them to the format of this baton; needs a role that may do so",
-    default: false,
   }),
 } satisfies SettingTable;
 

@@ -10,6 +10,7 @@ import {
   sectionSettingDeclarer,
   setting,
   type SettingTable,
+  toggleSetting,
 } from "../../base/config/setting.ts";
 import {
   choiceType,
@@ -37,17 +38,13 @@ export const retryStoreSettings = {
     help: "refuse a database whose commits do not wait for a synchronous standby (78)",
     default: false,
   }),
-  retryMigrate: setting(toggleType(), {
+  retryMigrate: toggleSetting("--migrate", {
     basic: false,
-    flag: "--migrate",
     help: "create the tables of the database, or bring them to the format of this baton; needs a role that may do so",
-    default: false,
   }),
-  retryMoved: setting(toggleType(), {
+  retryMoved: toggleSetting("--moved", {
     basic: false,
-    flag: "--moved",
     help: "confirm that the database has moved to this cluster and that the original will never be used again",
-    default: false,
   }),
 } satisfies SettingTable;
 
