@@ -51,12 +51,10 @@ async function run({ dryRun, chosen, outFolder }: Words): Promise<void> {
   const artefacts = await verifyRelease(project, work);
   console.log(writeManifest(artefacts, outFolder));
   writeChecksums(outFolder);
-  if (chosen.length < releasePlatforms.length) {
-    return console.log("\nNothing was published, and nothing could be: a release has all platforms.");
-  }
   const steps = listPublications(project, outFolder);
   if (!dryRun) return await publishRelease(steps, say);
-  console.log("\nNothing was published. Without --dry-run:");
+  const options = chosen.length < releasePlatforms.length ? "--dry-run and --platform" : "--dry-run";
+  console.log(`\nNothing was published. Without ${options}:`);
   for (const { command } of steps) console.log(`  ${formatCommand(command)}`);
 }
 
