@@ -8,7 +8,7 @@ const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
   { name: "known defects", path: /\/simulation\/known_defects_test\.ts$/ },
   { name: "traces of simulated worlds", path: /\/simulation\/traces_test\.ts$/ },
   { name: "models", path: /\/model\/\w+_model_test\.ts$/ },
-  { name: "campaigns", path: /\/fault\/(barrier|pool|znode|cron|pubsub_database)_fault_test\.ts$/ },
+  { name: "campaigns", path: /\/fault\/(barrier|cron|election|hold|pool|znode|pubsub_database)_fault_test\.ts$/ },
   { name: "releases", path: /\/release\/(reproducible|release)_test\.ts$/ },
   { name: "the installed library", path: /\/runtime\/installed_library_test\.ts$/ },
   { name: "libzmq in Node.js", path: /\/conformance\/zmtp_node_test\.ts$/ },
