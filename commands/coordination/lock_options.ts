@@ -104,14 +104,16 @@ export const tickSettings = putSettingsIntoGroup("ticks", {
     unset: "a minute more than --skew",
   }),
   retry: flagSetting("--retry", integerType("count", { min: 1, max: 100 }), {
-    help: "repeat a tick up to N times within --catch-up, if its command failed or its host died",
+    help: "repeat a tick up to N times within --catch-up: a minute or more after its command failed, or when its " +
+      "host died",
   }),
   overlap: flagSetting("--overlap", choiceType(["skip", "wait"]), {
     help: "if the lock is busy when a tick is due: skip the tick, or wait and then run the newest one",
     unset: "skip, or wait with -w",
   }),
   skew: flagSetting("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
-    help: "exit 78 if this host's clock differs from the servers' by more than this",
+    help: "exit 78 if this host's clock differs from the servers' by more than this; a call that is this early, but " +
+      "at most half a period, waits for its tick",
     default: 30_000,
   }),
   replaceSchedule: toggleSetting("--replace-schedule", {

@@ -296,6 +296,7 @@ async function takeLock(
       options,
       context,
       common: { ...common, priority, root },
+      show: progress.show,
     });
     return { lease, tick, recorded: tick };
   }

@@ -16,7 +16,7 @@ const limits: StartLimits = {
   "src/base/process/guard/guard_main.ts": { modules: 10, kilobytes: 46 },
   "commands/coordination/election/elect.ts": { modules: 125, kilobytes: 412 },
   "commands/coordination/lock/busy_notice_watch.ts": { modules: 43, kilobytes: 121 },
-  "commands/coordination/lock/tick_lock.ts": { modules: 54, kilobytes: 189 },
+  "commands/coordination/lock/tick_lock.ts": { modules: 50, kilobytes: 174 },
   "commands/pubsub/client.ts": { modules: 156, kilobytes: 505 },
   "commands/pubsub/client_get.ts": { modules: 92, kilobytes: 269 },
   "commands/pubsub/client_put.ts": { modules: 71, kilobytes: 197 },

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
 import { tickLateMsDefault } from "../../../src/coordination/tick/tick_claim.ts";
-import type { TickAttempt } from "../../../src/coordination/tick/tick_decision.ts";
+import { type TickAttempt, tickRetryDelayMsDefault } from "../../../src/coordination/tick/tick_decision.ts";
 import type { AcquireLockOptions } from "../../../src/coordination/lock/acquire_lock.ts";
 import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../../src/coordination/nodes/zookeeper_lease.ts";
@@ -12,8 +12,10 @@ import type { Io } from "../../../src/base/terminal/io.ts";
 import type { CallNotice } from "../../../src/coordination/job/notice_command.ts";
 import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
+import { formatUtcSecond } from "../../../src/base/support/instant.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
-import { readHistoryLimits, type RecordedHold, toTickEnd } from "../../../src/coordination/job/recorded_hold.ts";
+import { readHistoryLimits, toTickEnd } from "../../../src/coordination/job/hold_end.ts";
+import type { RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
 import type { LockCommandOptions } from "../lock_options.ts";
 
 export interface HeldTick extends RecordedHold {
@@ -47,10 +49,12 @@ export function readTickSchedule(
 export async function takeLockWithTick(
   zk: ZooKeeper,
   name: string,
-  { options, context: { io, notices }, common }: {
+  { options, context: { io, notices }, common, show }: {
     readonly options: LockCommandOptions;
     readonly context: { readonly io: Io; readonly notices: CallNotice[] };
     readonly common: Omit<AcquireLockOptions, "claim" | "mode" | "limit"> & { readonly info: HolderInfo };
+    /** Shows why the call waits; undefined if nothing is shown. */
+    readonly show: ((text: string) => void) | undefined;
   },
 ): Promise<{ readonly lease: ZooKeeperLease; readonly tick: HeldTick }> {
   const { skew: skewMs, catchUp, retry: retriesMax = 0, replaceSchedule: replaces, onFailure } = options.values;
@@ -58,12 +62,19 @@ export async function takeLockWithTick(
   const onGivenUp = onFailure === undefined ? undefined : await givenUpNotice(name, onFailure, { io, clock, notices });
   const { lease, run, end, hasFailedFinally, unrecorded } = await acquireTick(zk, name, {
     ...common,
+    onEarly: ({ atMs, nextTickMs }) =>
+      show?.(
+        `waiting until ${formatUtcSecond(atMs)} for the next ${atMs === nextTickMs ? "tick" : "try of a tick"} of ` +
+          JSON.stringify(name),
+      ),
     tick: {
       schedule: readTickSchedule(name, options.values, io.env),
       lateMsMax: catchUp ?? skewMs + tickLateMsDefault,
       waits: options.waitMs !== 0,
       skewMs,
       retriesMax,
+      retryDelayMs: tickRetryDelayMsDefault,
+      lostDelayMs: 0,
       replaces,
       clock,
       info: common.info,

@@ -16,8 +16,9 @@ import { runInCoordinationSession } from "../../coordination_session.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import type { ExplainJson } from "../../json_shapes/lock_shapes.ts";
 import { type ExplainedLockFacts, explainLock } from "./explain_lock.ts";
-import { formatIsoTime, trimIsoToSecond } from "./history_view.ts";
+import { formatIsoTime } from "./history_view.ts";
 import { requireOneName } from "../../name_arguments.ts";
+import { formatUtcSecond } from "../../../src/base/support/instant.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {
@@ -58,7 +59,7 @@ export const explainCommand = defineCommand({
         unknown: [...unknown],
       });
     } else {
-      for (const { atMs, text } of events) io.out(`${trimIsoToSecond(formatIsoTime(atMs))}  ${printable(text)}\n`);
+      for (const { atMs, text } of events) io.out(`${formatUtcSecond(atMs)}  ${printable(text)}\n`);
       io.out(`${printable(sentence)}\n`);
       for (const what of unknown) io.out(`  not known: ${printable(what)}\n`);
     }

@@ -6,8 +6,8 @@ import { brokenText } from "../../../src/base/rows/row_texts.ts";
 import { tickOverdueAfterMs } from "../../../src/base/rows/schedule_row.ts";
 import type { TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
+import { formatUtcMinute, formatUtcSecond } from "../../../src/base/support/instant.ts";
 import { printable } from "../../../src/base/support/text.ts";
-import { formatUtcMinute, trimIsoToSecond } from "./history_view.ts";
 
 type ExplainedHolder = Pick<HolderRow, "host" | "pid" | "reason" | "since" | "session_timeout_ms" | "revoke">;
 
@@ -109,14 +109,14 @@ function stateOf(facts: ExplainedLockFacts): string {
     const last = records.findLast(({ beganMs }) => beganMs !== null);
     if (last === undefined) return `"${name}" is free.`;
     const event = eventOf(last);
-    return `"${name}" is free: ${event.text}, ${trimIsoToSecond(new Date(event.atMs).toISOString())}.`;
+    return `"${name}" is free: ${event.text}, ${formatUtcSecond(event.atMs)}.`;
   }
   const usually = usualMs(records);
   const usual = usually === null ? "" : `; usually ${formatDuration(usually)}`;
   const heldMs = Math.max(0, nowMs - startMs(oldest));
   const since = oldest.since === null
     ? ""
-    : `, since ${trimIsoToSecond(oldest.since)}, ${formatDuration(heldMs)}${usual}`;
+    : `, since ${formatUtcSecond(Date.parse(oldest.since))}, ${formatDuration(heldMs)}${usual}`;
   const who = `${nameOf(oldest)}${since}`;
   const others = holders.length === 1 ? "" : ` and ${holders.length - 1} more`;
   const permits = limit === null || limit === 1 ? "" : `, with ${holders.length} of ${limit} permits`;

@@ -6,6 +6,7 @@ import type { HistoryRecord } from "../../../src/coordination/history/history_re
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
 import type { TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
+import { formatUtcMinute, formatUtcSecond } from "../../../src/base/support/instant.ts";
 import { scheduleRow, scheduleRunRow } from "../../../src/coordination/view/schedule_rows.ts";
 import type { HistoryJson } from "../../json_shapes/lock_shapes.ts";
 
@@ -27,13 +28,13 @@ export function historyTableRows(records: readonly HistoryRecord[]): TableCell[]
 
 function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, endedMs, why }: HistoryRecord): TableCell[] {
   const first = tickMs === null ? "-" : formatUtcMinute(tickMs);
-  const time = beganMs === null ? "-" : formatIsoTime(beganMs);
+  const began = beganMs === null ? "-" : formatUtcSecond(beganMs);
   return [
     count > 1 && untilMs !== null ? `${first} … ${formatUtcMinute(untilMs)} (${count})` : first,
     result,
     attempt === 0 ? "-" : String(attempt),
     host || "-",
-    tickMs === null ? trimIsoToSecond(time) : time === "-" ? "-" : time.slice(11, 19),
+    tickMs === null ? began : began.slice(-9).replace("Z", ""),
     tookOf({ beganMs, endedMs }),
     beganMs === null || tickMs === null ? "-" : formatDuration(Math.max(0, beganMs - tickMs)),
     why || "-",
@@ -42,7 +43,7 @@ function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, ended
 
 function holdRow({ result, host, pid, waitedMs, beganMs, endedMs, why }: HistoryRecord): TableCell[] {
   return [
-    beganMs === null ? "-" : trimIsoToSecond(formatIsoTime(beganMs)),
+    beganMs === null ? "-" : formatUtcSecond(beganMs),
     result,
     host || "-",
     pid === 0 ? "-" : String(pid),
@@ -59,15 +60,13 @@ function tookOf({ beganMs, endedMs }: Pick<HistoryRecord, "beganMs" | "endedMs">
 /** Returns the lines after the table: current holds, refused calls, and schedules. */
 export function historyLines({ running, refusals, schedules, name }: ShownHistory, nowMs: number): string[] {
   const lines = running.map(({ host, pid, beganMs }) =>
-    `"${name}" is held by ${host || "an unknown host"} (pid ${pid}) since ${
-      trimIsoToSecond(formatIsoTime(beganMs ?? 0))
-    }`
+    `"${name}" is held by ${host || "an unknown host"} (pid ${pid}) since ${formatUtcSecond(beganMs ?? 0)}`
   );
   if (refusals !== null) {
     const { count, lastMs, host } = refusals;
     const times = count === 1 ? "1 call found" : `${count} calls found`;
     lines.push(
-      `${times} it busy, the last one ${trimIsoToSecond(formatIsoTime(lastMs))} on ${host || "an unknown host"}`,
+      `${times} it busy, the last one ${formatUtcSecond(lastMs)} on ${host || "an unknown host"}`,
     );
   }
   return [...lines, ...schedules.flatMap((schedule) => scheduleLines(schedule, nowMs))];
@@ -99,10 +98,6 @@ function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: TickSchedu
   ];
 }
 
-/** Formats a time as `2026-11-24T02:00Z`. */
-export const formatUtcMinute = (ms: number): string => formatIsoTime(ms).replace(/:\d\d\.\d{3}Z$/, "Z");
-/** Shortens a time to `2026-11-24T02:00:00Z`. */
-export const trimIsoToSecond = (iso: string): string => iso.replace(/\.\d{3}Z$/, "Z");
 export const formatIsoTime = (ms: number): string => new Date(ms).toISOString();
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : formatIsoTime(ms));
 

@@ -1,5 +1,6 @@
 /** Decides from rows what is wrong. `baton doctor` and the page show these findings. */
 import { formatDuration } from "../support/duration.ts";
+import { formatUtcMinute } from "../support/instant.ts";
 import { countWithNoun } from "../support/text.ts";
 import { shellQuoteIfNeeded } from "../support/shell_quote.ts";
 import { type Finding, type JudgedRows, makeFinding } from "./finding.ts";
@@ -96,25 +97,28 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
   const where = `schedule "${schedule}" of lock ${JSON.stringify(name)}`;
   const history = `baton history ${shellQuoteIfNeeded(name)}`;
   if (running !== null && !running.lost) return [];
+  const findings: Finding[] = [];
   if (isScheduleOverdue(row, nowMs)) {
-    const what = `the tick of ${next} has not begun on any host`;
+    const what = `the tick of ${minuteOf(next)} has not begun on any host`;
     const action = "check that cron or baton cron runs on a host: baton explain " + shellQuoteIfNeeded(name);
-    return [makeFinding("schedule-overdue", { where, what, action })];
+    findings.push(makeFinding("schedule-overdue", { where, what, action }));
   }
   if (running !== null) {
-    const what = `${running.host || "an unknown host"} began the tick of ${running.tick}, and lost the lock`;
-    return [makeFinding("schedule-lost", { where, what, action: history })];
+    const what = `${running.host || "an unknown host"} began the tick of ${minuteOf(running.tick)}, and lost the lock`;
+    return [...findings, makeFinding("schedule-lost", { where, what, action: history })];
   }
   const last = runs.findLast(({ result }) => result !== "skipped");
-  if (last === undefined || last.result === "done") return [];
+  if (last === undefined || last.result === "done") return findings;
   if (last.result === "missed") {
-    const what = `${countWithNoun(last.count, "tick")} up to ${last.until} passed while no host was there`;
-    return [makeFinding("schedule-missed", { where, what, action: history })];
+    const what = `${countWithNoun(last.count, "tick")} up to ${minuteOf(last.until)} passed while no host was there`;
+    return [...findings, makeFinding("schedule-missed", { where, what, action: history })];
   }
   const why = last.why === null ? "" : `: ${last.why}`;
   const what = `the last run, on ${last.host}, ${last.result === "failed" ? "failed" : `was ${last.result}`}${why}`;
-  return [makeFinding("schedule-failing", { where, what, action: history })];
+  return [...findings, makeFinding("schedule-failing", { where, what, action: history })];
 }
+
+const minuteOf = (time: string | null): string => time === null ? "" : formatUtcMinute(Date.parse(time));
 
 function judgeTopics(rows: readonly TopicListRow[]): Finding[] {
   const offline = Map.groupBy(rows.filter(({ there }) => !there), ({ server }) => server);

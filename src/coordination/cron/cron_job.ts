@@ -28,7 +28,7 @@ import {
 } from "../job/leased_command.ts";
 import { leftoverProcessesMessage, unstoppableProcessesMessage } from "../../base/process/supervise/leftovers.ts";
 import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
-import { toTickEnd } from "../job/recorded_hold.ts";
+import { toTickEnd } from "../job/hold_end.ts";
 import { cronSearchPath } from "./cron_file.ts";
 import type { CronJob } from "./crontab.ts";
 import { type LogSink, readRestOfJobOutput } from "../../base/terminal/log_sink.ts";

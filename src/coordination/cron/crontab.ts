@@ -8,6 +8,7 @@ import { historySettings } from "../settings/coordination_settings.ts";
 import { encodeLockName } from "../nodes/node_paths.ts";
 import { parseTimeZoneVariable } from "../../base/schedule/local_zone.ts";
 import { Schedule } from "../../base/schedule/schedule.ts";
+import { tickRetryDelayMsDefault } from "../tick/tick_decision.ts";
 import { isScheduleField, noSecondsFieldReason } from "../../base/schedule/schedule_text.ts";
 import { sha256Hex } from "../../base/support/digest.ts";
 import { countWithNoun } from "../../base/support/text.ts";
@@ -21,6 +22,8 @@ export interface CronJobOptions {
   readonly retriesMax: number;
   /** The pause before the next try of a failed tick. */
   readonly retryDelayMs: number;
+  /** The longest delay of the ticks. The job's name decides the actual delay, which its schedule contains. */
+  readonly jitterMs: number;
   /** The reaction to a busy lock: the tick is skipped, or waits. */
   readonly overlap: "skip" | "wait";
   readonly maxHoldMs: number | undefined;
@@ -84,8 +87,6 @@ const utf8 = new TextEncoder();
 /** A job as read from a line. Its name may depend on other lines. */
 interface ReadJob extends Omit<CronJob, "name"> {
   readonly givenName: string | undefined;
-  /** The longest delay of the job's ticks, in milliseconds. The job's name decides the actual delay. */
-  readonly jitterMs: number;
 }
 const variableLine = /^("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=\s*(.*)$/;
 /** A value may stand in quotation marks, and then contains white space. */
@@ -217,7 +218,6 @@ class CrontabReader {
     this.#jobs.push({
       line,
       givenName: given.get("name"),
-      jitterMs: jitterType.parse(given.get("jitter") ?? "0"),
       schedule,
       command: command.trim(),
       variables: this.#variables,
@@ -276,7 +276,7 @@ class CrontabReader {
       }
       const key = JSON.stringify([name, schedule.id]);
       const twin = jobs.get(key);
-      if (twin === undefined) jobs.set(key, { ...job, name, schedule: schedule.spread(name, job.jitterMs) });
+      if (twin === undefined) jobs.set(key, { ...job, name, schedule: schedule.spread(name, job.options.jitterMs) });
       else {
         const what = `line ${twin.line} has the same name and schedule, and so the same ticks; expected another name`;
         this.#mistakes.push({ line, what });
@@ -293,7 +293,6 @@ const ignoredVariables: ReadonlyMap<string, string> = new Map([
   ["RANDOM_DELAY", "RANDOM_DELAY has no effect; --splay spreads the hosts"],
 ]);
 
-const retryDelayMsDefault = 60_000;
 const catchUpType = durationType({ minMs: 1000, maxMs: 30 * 24 * 3_600_000 });
 const retryDelayType = durationType({ maxMs: 30 * 24 * 3_600_000 });
 const retryType = integerType("count", { min: 1, max: 100 });
@@ -333,7 +332,6 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   if (delayMs !== undefined && delayMs >= (catchUpMs ?? Infinity)) {
     throw wrong("the option retry-delay is not shorter than catch-up, so that no tick would be tried again");
   }
-  read("jitter", jitterType.parse);
   const overlap = read("overlap", (word) => {
     if (word === "skip" || word === "wait") return word;
     throw wrong(`${JSON.stringify(word)} is not one of skip, wait`);
@@ -341,8 +339,9 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   return {
     catchUpMs,
     retriesMax,
-    retryDelayMs: delayMs ?? retryDelayMsDefault,
+    retryDelayMs: delayMs ?? tickRetryDelayMsDefault,
     overlap,
+    jitterMs: read("jitter", jitterType.parse) ?? 0,
     maxHoldMs: read("max-hold", maxHoldType.parse),
     onFailure: values.get("on-failure"),
     historyKeep: read("history-keep", historySettings.historyKeep.type.parse),

@@ -12,7 +12,7 @@ import { isTransientFailure } from "../nodes/node_requests.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { resultInTimeOrNull, sleep } from "../../base/support/deadline.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { readHistoryLimits } from "../job/recorded_hold.ts";
+import { readHistoryLimits } from "../job/hold_end.ts";
 import { tickLateMsDefault } from "../tick/tick_claim.ts";
 import type { CronJobContext, CronJobEnd, CronJobSettings } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";

@@ -8,10 +8,11 @@ import type { Io } from "../../base/terminal/io.ts";
 import type { HistoryRecord } from "../history/history_record.ts";
 import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import type { Clock } from "../../base/support/clock.ts";
+import { formatUtcSecond } from "../../base/support/instant.ts";
 import type { LockEnding } from "./lock_ending.ts";
 import type { LockLeaseWithTick } from "../tick/acquire_tick.ts";
 import { type CallNotice, type NoticeCommand, runNoticeCommand } from "./notice_command.ts";
-import { toRecordedHoldEnd } from "./recorded_hold.ts";
+import { toRecordedHoldEnd } from "./hold_end.ts";
 
 export interface FailedJob {
   readonly name: string;
@@ -49,7 +50,7 @@ export function failureNoticeText(job: FailedJob): {
   const { name, result, item, host, why, output } = job;
   const exitCode = job.exitCode === null ? "" : String(job.exitCode);
   const tookMs = job.tookMs === null ? "" : String(Math.round(job.tookMs));
-  const tick = job.tickMs === null ? "" : new Date(job.tickMs).toISOString().replace(".000Z", "Z");
+  const tick = job.tickMs === null ? "" : formatUtcSecond(job.tickMs);
   const lines = [
     ["name", name],
     ["item", item ?? ""],

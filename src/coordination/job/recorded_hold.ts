@@ -1,18 +1,15 @@
 /** Records the holds of a lock or leadership, and the runs of a pool, in the history. Loaded only when needed. */
 import type { SupervisedChildEnding } from "../../base/process/spawn/child_outcome.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
-import type { HistoryKind, HistoryLimits } from "../history/history_log.ts";
-import type { RecordedHoldEnd } from "../history/history_record.ts";
+import type { HistoryKind } from "../history/history_log.ts";
 import { LockHoldRecorder, type LockHoldRecorderOptions } from "../history/hold_history.ts";
-import type { TickCommandEnd } from "../tick/tick_claim.ts";
 import { type PoolRunEnd, recordPoolRunEnd } from "../history/run_history.ts";
 import { countRefusedCall } from "../history/refused_calls.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
-import type { historySettings } from "../settings/coordination_settings.ts";
-import type { SettingValues } from "../../base/config/setting.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, errorMessage } from "../../base/errors.ts";
+import { BatonError } from "../../base/errors.ts";
+import { type HistoryValues, readHistoryLimits, toRecordedHoldEnd } from "./hold_end.ts";
 
 export interface RecordedHold {
   /**
@@ -20,14 +17,6 @@ export interface RecordedHold {
    * message, and the lock may still be held.
    */
   end(ending: SupervisedChildEnding): Promise<string | null>;
-}
-
-type HistoryValues = SettingValues<typeof historySettings>;
-
-export function readHistoryLimits(
-  { historyKeep: keep, historyMaxAge: maxAgeMs }: Omit<HistoryValues, "history">,
-): HistoryLimits {
-  return { keep, maxAgeMs };
 }
 
 export interface HoldRecordingOptions {
@@ -95,43 +84,4 @@ export async function recordPoolRun(
     random: Math.random,
   });
   return problem === null ? null : `the run of pool "${run.name}" is not in its history: ${problem}`;
-}
-
-/** Converts the end of a command for the history. Returns null if the command may still be running. */
-export function toRecordedHoldEnd(ending: SupervisedChildEnding, lost: AbortSignal): RecordedHoldEnd | null {
-  const nothing = { exitCode: null, signal: null };
-  const lossReason = lost.aborted ? errorMessage(lost.reason) : null;
-  switch (ending.kind) {
-    case "exited":
-      return ending.code === 0
-        ? { result: "done", exitCode: 0, signal: null, why: "" }
-        : { result: "failed", exitCode: ending.code, signal: null, why: `exit code ${ending.code}` };
-    case "signaled":
-      return { result: "failed", exitCode: null, signal: ending.signal, why: `ended by ${ending.signal}` };
-    case "time_limit":
-      return { result: "failed", ...nothing, why: "stopped: it ran longer than --max-hold" };
-    case "revoked":
-      return { result: "stopped", ...nothing, why: lossReason ?? "its holder gave it up" };
-    case "cancelled":
-      return { result: "stopped", ...nothing, why: "a signal came before the command was started" };
-    case "not_found":
-    case "not_executable":
-    case "start_failed":
-      return { result: "failed", ...nothing, why: ending.message };
-    case "unreadable":
-      return { result: "failed", ...nothing, why: ending.why };
-    case "lost":
-      return { result: "lost", ...nothing, why: lossReason ?? "the lock was lost" };
-    case "breach":
-      return null;
-  }
-}
-
-/**
- * Converts the end of a tick's command. Returns null if the command may still be running. Also returns null if the lock
- * is lost, because the next call records that.
- */
-export function toTickEnd(ending: SupervisedChildEnding, lost: AbortSignal): TickCommandEnd | null {
-  const end = toRecordedHoldEnd(ending, lost);
-  return end === null || end.result === "lost" ? null : { ...end, result: end.result };
 }

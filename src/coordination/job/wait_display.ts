@@ -12,24 +12,27 @@ export interface LockWaitDisplayOptions {
 
 const progressMs = 1000;
 
+export interface LockWaitDisplay extends Disposable {
+  readonly options: Pick<AcquireLockOptions, "onWaiting" | "progressMs">;
+  /** Shows another reason to wait. Undefined if nothing is shown. */
+  readonly show?: (text: string) => void;
+}
+
 /** Updates a line on a terminal. If stderr is not a terminal, prints one message, and only with --verbose. */
-export function showLockWait(
-  name: string,
-  { quiet, verbose }: LockWaitDisplayOptions,
-  io: Io,
-): Disposable & { readonly options: Pick<AcquireLockOptions, "onWaiting" | "progressMs"> } {
-  if (quiet || (!ErasableTerminalLine.canShow(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };
-  if (ErasableTerminalLine.canShow(io)) {
-    const line = new ErasableTerminalLine(io);
-    const onWaiting = (waiting: WaitingStatus) => line.show(`baton: ${describeWait(name, waiting)}`);
-    return { options: { onWaiting, progressMs }, [Symbol.dispose]: () => line[Symbol.dispose]() };
-  }
+export function showLockWait(name: string, { quiet, verbose }: LockWaitDisplayOptions, io: Io): LockWaitDisplay {
+  const line = ErasableTerminalLine.canShow(io) ? new ErasableTerminalLine(io) : null;
+  if (quiet || (line === null && !verbose)) return { options: {}, [Symbol.dispose]() {} };
+  const show = (text: string) => line === null ? io.err(`baton: ${text}\n`) : line.show(`baton: ${text}`);
   let isReported = false;
   const onWaiting = (waiting: WaitingStatus) => {
-    if (!isReported) io.err(`baton: ${describeWait(name, waiting)}\n`);
+    if (line !== null || !isReported) show(describeWait(name, waiting));
     isReported = true;
   };
-  return { options: { onWaiting }, [Symbol.dispose]: () => {} };
+  return {
+    options: line === null ? { onWaiting } : { onWaiting, progressMs },
+    show,
+    [Symbol.dispose]: () => line?.erase(),
+  };
 }
 
 function describeWait(name: string, { place, waitedMs, status }: WaitingStatus): string {

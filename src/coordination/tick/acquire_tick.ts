@@ -43,10 +43,12 @@ const lookMs = 1000;
 export async function acquireTick(
   zk: ZooKeeper,
   name: string,
-  { tick, leavesEarly = false, ...options }: Omit<AcquireLockOptions, "claim" | "mode" | "limit"> & {
+  { tick, leavesEarly = false, onEarly, ...options }: Omit<AcquireLockOptions, "claim" | "mode" | "limit"> & {
     readonly tick: TickOptions;
     /** If true, rejects with TickIsNearError instead of waiting for a tick that begins soon. */
     readonly leavesEarly?: boolean;
+    /** Called when the call begins to wait for a tick, or for the next try of a tick. */
+    readonly onEarly?: ((wait: TickIsNearError) => void) | undefined;
   },
 ): Promise<LockLeaseWithTick> {
   const { signal } = options;
@@ -80,6 +82,7 @@ export async function acquireTick(
       if (thrown instanceof LockBusyAtTickError) throw await busyError(zk, name, thrown, options.root);
       if (!(thrown instanceof TickIsNearError) || leavesEarly) throw thrown;
       if (waits >= earlyTriesMax) throw new BatonError("TICK_NOT_DUE", `Lock "${name}" has no tick: ${thrown.message}`);
+      onEarly?.(thrown);
       if (await waitForTick(claim, thrown, tick, signal)) waits++;
     }
   }

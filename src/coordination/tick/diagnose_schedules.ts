@@ -5,6 +5,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { type Finding, makeFinding } from "../../base/rows/finding.ts";
+import { formatUtcMinute } from "../../base/support/instant.ts";
 import { matchesTimeZoneFingerprint } from "../../base/schedule/zone_print.ts";
 import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
@@ -68,8 +69,7 @@ export function diagnoseTickSchedule(
     findings.push(makeFinding("schedule-time-zone", { where, what, action }));
   }
   if (uptoMs > nowMs + aheadMsMax) {
-    const upto = new Date(uptoMs).toISOString();
-    const what = `no tick runs until ${upto}, because a clock was ahead when a tick was claimed`;
+    const what = `no tick runs until ${formatUtcMinute(uptoMs)}, because a clock was ahead when a tick was claimed`;
     const action = "check the clocks of the servers and of this machine, then use baton cron reset NAME";
     findings.push(makeFinding("schedule-clock-ahead", { where, what, action }));
   }

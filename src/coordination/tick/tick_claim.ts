@@ -8,6 +8,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
+import { formatUtcMinute } from "../../base/support/instant.ts";
 import { isSameTimeZone } from "../../base/schedule/civil_time.ts";
 import { timeZoneFingerprint } from "../../base/schedule/zone_print.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -57,13 +58,7 @@ import {
   type RecordedHoldEnd,
 } from "../history/history_record.ts";
 import type { TickServersClock } from "./servers_clock.ts";
-import {
-  formatTickTime,
-  LockBusyAtTickError,
-  type NoTickForCallError,
-  TickIsNearError,
-  tickSettledError,
-} from "./tick_errors.ts";
+import { LockBusyAtTickError, type NoTickForCallError, TickIsNearError, tickSettledError } from "./tick_errors.ts";
 import { formatTickState, parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 import { nextTickOfStoredSchedule } from "./tick_report.ts";
 
@@ -89,6 +84,8 @@ export interface TickOptions {
   readonly retriesMax: number;
   /** The pause before the next try, in milliseconds. If undefined, the next call can begin the next try. */
   readonly retryDelayMs?: number;
+  /** The pause before the next try of a tick whose host died, in milliseconds; `retryDelayMs` by default. */
+  readonly lostDelayMs?: number;
   /** The largest allowed difference between the clocks of this host and of the servers, in milliseconds. */
   readonly skewMs: number;
   /** If a tick begins within this time, the call waits for it, in milliseconds; `skewMs` by default. */
@@ -425,13 +422,13 @@ export class TickClaim implements LockGrantClaim {
     const running = open !== null && lock.holders.includes(open.guid) ? open : null;
     const why = running === null
       ? "the lock was busy"
-      : `the tick of ${formatTickTime(running.tickMs)} still ran on ${running.host}`;
+      : `the tick of ${formatUtcMinute(running.tickMs)} still ran on ${running.host}`;
     const isDone = await this.#write(
       this.#stateWith({ uptoMs, open, retry }),
       settledRecords(settled, { id: this.#options.schedule.id, nowMs: uptoMs, why }),
     );
     if (!isDone) return "again";
-    if (running === null) throw new LockBusyAtTickError(formatTickTime(uptoMs));
+    if (running === null) throw new LockBusyAtTickError(formatUtcMinute(uptoMs));
     throw new BatonError("TICK_SKIPPED", `${this.#subject} is skipped: ${why}`);
   }
 
@@ -542,8 +539,8 @@ export class TickClaim implements LockGrantClaim {
   }
 
   get #furtherTries(): TickRetryRules {
-    const { schedule, retriesMax, retryDelayMs = 0, lateMsMax } = this.#options;
-    return { calendar: schedule, retriesMax, retryDelayMs, lateMsMax };
+    const { schedule, retriesMax, retryDelayMs = 0, lostDelayMs, lateMsMax } = this.#options;
+    return { calendar: schedule, retriesMax, retryDelayMs, lostDelayMs, lateMsMax };
   }
 
   /** Returns true if an earlier tick can be tried again before the tick for which this call waits. */
@@ -563,7 +560,7 @@ export class TickClaim implements LockGrantClaim {
     const last = schedule.last(nowMs);
     const nearMs = last === null || next === null ? earlyMs : Math.min(earlyMs, (next - last) / 2);
     if (next !== null && next - nowMs <= nearMs) {
-      return new TickIsNearError(Math.min(next, againMs ?? next) - nowMs, next);
+      return new TickIsNearError(Math.min(next, againMs ?? next), { nowMs, nextTickMs: next });
     }
     return this.#settledError(nowMs, { isRunning, againMs });
   }
@@ -583,10 +580,10 @@ export class TickClaim implements LockGrantClaim {
   }
 
   #futureError(uptoMs: number, nowMs: number): BatonError {
-    const upto = formatTickTime(uptoMs);
+    const upto = formatUtcMinute(uptoMs);
     return new BatonError(
       "CONFIG",
-      `${this.#subject} is settled up to ${upto}, but the servers' clock says ${formatTickTime(nowMs)}: ` +
+      `${this.#subject} is settled up to ${upto}, but the servers' clock says ${formatUtcMinute(nowMs)}: ` +
         "the clocks were wrong. If they are right now, use baton cron reset NAME once",
     );
   }
@@ -638,6 +635,6 @@ function settledRecords(
     const record = emptyHistoryRecord(one.result, id, one.tickMs);
     if (one.result === "skipped") return { ...record, why };
     const { untilMs, count } = one;
-    return { ...record, untilMs, count, why: `no host took it before ${formatTickTime(nowMs)}` };
+    return { ...record, untilMs, count, why: `no host took it before ${formatUtcMinute(nowMs)}` };
   });
 }

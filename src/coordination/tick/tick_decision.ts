@@ -3,6 +3,12 @@
  * test/coordination/model checks it. Times are Unix milliseconds on the servers' clock.
  */
 
+/**
+ * The pause before the next try of a tick that failed, in milliseconds. Crontabs call on all hosts in the same second,
+ * and the last host would otherwise repeat the command in that second.
+ */
+export const tickRetryDelayMsDefault = 60_000;
+
 export interface TickAttempt {
   readonly tickMs: number;
   /** The number of the try, from 1. */
@@ -50,8 +56,10 @@ export interface TickRetryRules {
   readonly calendar: TickCalendar;
   /** The most additional tries of a tick. */
   readonly retriesMax: number;
-  /** The pause before the next try, in milliseconds. */
+  /** The pause before the next try of a tick that failed, in milliseconds. */
   readonly retryDelayMs: number;
+  /** The pause before the next try of a tick whose host died, in milliseconds; `retryDelayMs` by default. */
+  readonly lostDelayMs?: number | undefined;
   /** How long after its time a tick may begin, in milliseconds. */
   readonly lateMsMax: number;
 }
@@ -122,7 +130,9 @@ export function decideTick(facts: TickDecisionFacts): TickDecision {
   if (due !== null) {
     return { do: "claim", run: { tickMs: due, attempt: 1 }, uptoMs: due, settled: [...lost, ...unused, ...missed] };
   }
-  const again = open === null ? retry : attemptAfter(open, nowMs, facts);
+  const again = open === null
+    ? retry
+    : attemptAfter(open, nowMs, { ...facts, delayMs: facts.lostDelayMs ?? facts.retryDelayMs });
   // The servers' clock was set back after the claim. The tick must not be tried or settled before its time.
   const isEarly = (open ?? retry ?? { tickMs: nowMs }).tickMs > nowMs;
   if (isEarly) return { do: "leave", isRunning: false, againMs: null };
@@ -144,11 +154,11 @@ export function decideTick(facts: TickDecisionFacts): TickDecision {
 function attemptAfter(
   { tickMs, attempt }: TickAttempt,
   nowMs: number,
-  { calendar, retriesMax, retryDelayMs, lateMsMax }: TickRetryRules,
+  { calendar, retriesMax, lateMsMax, delayMs }: TickRetryRules & { readonly delayMs: number },
 ): NextTickAttempt | null {
   if (attempt > retriesMax) return null;
   const toNextMs = (calendar.next(nowMs) ?? Infinity) - nowMs;
-  const waitMs = Math.min(retryDelayMs, 0.9 * (tickMs + lateMsMax - nowMs), 2 / 3 * toNextMs);
+  const waitMs = Math.min(delayMs, 0.9 * (tickMs + lateMsMax - nowMs), 2 / 3 * toNextMs);
   return { tickMs, attempt: attempt + 1, fromMs: waitMs > 0 ? nowMs + Math.floor(waitMs) : 0 };
 }
 
@@ -203,6 +213,6 @@ export function tickProgressAfterEnd(
   return {
     uptoMs: progress.uptoMs,
     open: null,
-    retry: result === "failed" ? attemptAfter(run, nowMs, rules) : null,
+    retry: result === "failed" ? attemptAfter(run, nowMs, { ...rules, delayMs: rules.retryDelayMs }) : null,
   };
 }

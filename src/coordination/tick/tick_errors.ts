@@ -1,19 +1,20 @@
 /** Errors that tell a caller why it does not get a tick. */
 import { BatonError } from "../../base/errors.ts";
+import { formatUtcMinute, formatUtcSecond } from "../../base/support/instant.ts";
 import type { HistoryRecord } from "../history/history_record.ts";
 import type { TickCalendar, TickProgress } from "./tick_decision.ts";
 
-/**
- * Thrown if a call is a little early: the next tick, or the next try of the last tick, begins after `waitMs`
- * milliseconds.
- */
+/** Thrown if a call is a little early: the next tick, or the next try of the last tick, begins at `atMs`. */
 export class TickIsNearError extends Error {
+  /** The servers' time. */
+  readonly atMs: number;
   readonly waitMs: number;
   readonly nextTickMs: number;
 
-  constructor(waitMs: number, nextTickMs: number) {
-    super(`The next tick begins in ${waitMs} ms`);
-    this.waitMs = waitMs;
+  constructor(atMs: number, { nowMs, nextTickMs }: { readonly nowMs: number; readonly nextTickMs: number }) {
+    super(`The next tick begins in ${atMs - nowMs} ms`);
+    this.atMs = atMs;
+    this.waitMs = atMs - nowMs;
     this.nextTickMs = nextTickMs;
   }
 }
@@ -46,11 +47,6 @@ export class LockBusyAtTickError extends Error {
   }
 }
 
-/** Formats the time of a tick in UTC, without seconds. */
-export function formatTickTime(ms: number): string {
-  return new Date(ms).toISOString().replace(/:\d\d\.\d{3}Z$/, "Z");
-}
-
 /** Returns an error that says that no tick is due, and how the last tick ended. */
 export function tickSettledError(
   subject: string,
@@ -66,13 +62,17 @@ export function tickSettledError(
   const last = calendar.last(nowMs);
   const next = calendar.next(nowMs);
   const isOpen = state !== null && (state.open !== null || state.retry !== null);
-  const when = { isOpen, againMs: againMs ?? state?.retry?.fromMs ?? null };
-  const then = next === null ? "" : `; the next tick is ${formatTickTime(next)}`;
+  const againAtMs = againMs ?? state?.retry?.fromMs ?? null;
+  const when = { isOpen, againMs: againAtMs };
+  const again = againAtMs === null || againAtMs <= nowMs
+    ? ""
+    : `; it is tried again from ${formatUtcSecond(againAtMs)} on`;
+  const then = `${again}${next === null ? "" : `; the next tick is ${formatUtcMinute(next)}`}`;
   if (state === null || (last !== null && last > state.uptoMs)) {
-    const which = last === null ? "there was no tick yet" : `the last tick, ${formatTickTime(last)}, is over`;
+    const which = last === null ? "there was no tick yet" : `the last tick, ${formatUtcMinute(last)}, is over`;
     return new NoTickForCallError("TICK_NOT_DUE", `${subject} is not due: ${which}${then}`, when);
   }
-  const upto = formatTickTime(state.uptoMs);
+  const upto = formatUtcMinute(state.uptoMs);
   if (isRunning && state.open !== null) {
     const { host, pid } = state.open;
     const message = `${subject}: the tick ${upto} runs on ${host} (pid ${pid})${then}`;

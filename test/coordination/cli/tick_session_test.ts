@@ -2,9 +2,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { formatTickState, parseTickState } from "../../../src/coordination/tick/tick_state.ts";
 import { BackendSession } from "../../support/backend_session.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";
+import { eventually } from "../../support/eventually.ts";
 
 setDefaultTimeout(60_000);
 
@@ -23,6 +25,16 @@ for (const kind of backends) {
     beforeAll(async () => void (session = await BackendSession.start(kind, { CRON_TZ: "UTC" })), 40_000);
     afterAll(() => session?.[Symbol.asyncDispose]());
     const { schedule, tick } = tickAgo(10);
+    /** Lets the pause before the next try of a tick be over. */
+    const endPause = async (name: string) => {
+      await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(session.backend.servers) });
+      const folder = `/baton/ticks/${name}`;
+      const [id = ""] = (await zk.getChildren(folder)).children;
+      const path = `${folder}/${id}`;
+      const { retry, ...state } = parseTickState((await zk.getData(path)).data, path);
+      if (retry === null) throw new Error(`no try of "${name}" is left`);
+      await zk.setData(path, formatTickState({ ...state, retry: { ...retry, fromMs: 0 } }), -1);
+    };
     const call = (name: string, options: string, command: string, given = schedule) =>
       session.run(`"$baton" lock ${name} --tick '${given}' --catch-up 1h ${options} -- ${command}`);
 
@@ -61,6 +73,7 @@ for (const kind of backends) {
       const options = `--retry 1 --on-failure 'cat >>"$dir/told"'`;
       const failing = () => call("told", options, "sh -c 'exit 4'");
       expect(await failing()).toMatchObject({ code: 4, stdout: "", stderr: "" });
+      await endPause("told");
       expect(await failing()).toMatchObject({ code: 4 });
       expect(await failing()).toMatchObject({ code: 81 });
       const lines = session.read("told").split("\n");
@@ -82,8 +95,13 @@ for (const kind of backends) {
       expect(session.read("told-lost")).toBe(`lost ${tick}\n`);
     });
 
-    test("the exit code is the command's; --retry tries a tick again that failed", async () => {
+    test("the exit code is the command's; --retry tries a tick again a minute after it failed", async () => {
       expect(await call("flaky", "--retry 1", "sh -c 'exit 7'")).toMatchObject({ code: 7 });
+      // The crontabs of several hosts call in the same second.
+      const early = await call("flaky", "--retry 1", "true");
+      expect(early.code).toBe(81);
+      expect(early.stderr).toMatch(/ is failed on \S+; it is tried again from \S+Z on; the next tick is \S+Z\n$/);
+      await endPause("flaky");
       expect(await call("flaky", "--retry 1", "sh -c 'echo $BATON_TICK_ATTEMPT; exit 8'")).toMatchObject({
         code: 8,
         stdout: "2\n",
@@ -157,6 +175,16 @@ for (const kind of backends) {
       const ended = await session.run(`"$baton" lock undue --tick '${old}' -- true`);
       expect(ended.code).toBe(81);
       expect(ended.stderr).toMatch(/is not due: the last tick, .*Z, is over; the next tick is .*Z\n$/);
+    });
+
+    test("a call that is a little early says with -v that it waits, and until when", async () => {
+      const { schedule: soon, tick: due } = tickAgo(-2);
+      const waiting = session.start(`exec "$baton" lock early -v --tick '${soon}' --skew 10m -- true`);
+      await eventually(() => waiting.stderr().includes(" tick "), { what: "the reason of the wait" });
+      waiting.child.kill("SIGTERM");
+      expect((await waiting.ended).stderr).toContain(
+        `baton: waiting until ${due} for the next tick of "early"\n`,
+      );
     });
 
     test("another time zone is refused, with the host that wrote the first", async () => {

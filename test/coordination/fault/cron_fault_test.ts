@@ -32,6 +32,13 @@ describe(`ticks on an injected clock [BATON_SEED=${seed}]`, () => {
     expect(failures.join("\n")).toContain("by the clock of the host");
   }, 60_000);
 
+  test("a call that repeats a failed tick in the same second is caught", async () => {
+    const acquire: typeof acquireTick = (zk, name, { tick, ...rest }) =>
+      acquireTick(zk, name, { ...rest, tick: { ...tick, retryDelayMs: 0 } });
+    const { failures } = await simulateTicks({ seed: 1, ticks: 600, retriesMax: 1, acquire });
+    expect(failures.join("\n")).toContain("was tried again");
+  }, 60_000);
+
   test("a call that takes every tick for another one is caught with a tick that ran twice", async () => {
     let mine = 0;
     const acquire: typeof acquireTick = (zk, name, { tick, ...rest }) => {

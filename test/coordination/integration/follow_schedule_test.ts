@@ -33,7 +33,7 @@ function jobOf(name: string, periodMs: number, options: Partial<CronJob["options
   };
   return {
     ...{ line: 1, name, schedule: every(periodMs), command: "true", input: null, variables: new Map() },
-    options: { ...none, retriesMax: 0, retryDelayMs: 0, overlap: "skip", ...options },
+    options: { ...none, retriesMax: 0, retryDelayMs: 0, jitterMs: 0, overlap: "skip", ...options },
   };
 }
 

@@ -71,6 +71,20 @@ describe("rows with a finding", () => {
   }
 });
 
+test("a schedule that is overdue is also found to be failing; times are shown to the minute", () => {
+  const failing = schedule({ next: ago(120_000), runs: [{ ...run, result: "failed" }] });
+  const lost = schedule({ next: ago(120_000), running: { ...running, lost: true } });
+  const missed = schedule({ runs: [{ ...run, result: "missed", until: ago(3_600_000) }] });
+  const found = judgeRows({ schedule: [failing, lost, missed] }, nowMs).map(({ id, what }) => `${id}: ${what}`);
+  expect(found).toEqual([
+    "schedule-overdue: the tick of 2026-01-01T11:58Z has not begun on any host",
+    "schedule-failing: the last run, on db1, failed",
+    "schedule-overdue: the tick of 2026-01-01T11:58Z has not begun on any host",
+    "schedule-lost: db1 began the tick of 2026-01-01T11:59Z, and lost the lock",
+    "schedule-missed: 1 tick up to 2026-01-01T11:00Z passed while no host was there",
+  ]);
+});
+
 test("rows that are well have no finding", () => {
   const rows: JudgedRows = {
     lock: [

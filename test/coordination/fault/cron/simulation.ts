@@ -4,6 +4,7 @@
  * their job runs, and times at which no host is up. The product's own code runs on a tree in memory; a job is a mark.
  */
 import { acquireTick, type LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
+import { tickRetryDelayMsDefault } from "../../../../src/coordination/tick/tick_decision.ts";
 import { resetFutureTicks } from "../../../../src/coordination/tick/reset_ticks.ts";
 import { historyNodePath, readHistoryRecords } from "../../../../src/coordination/history/history_log.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
@@ -35,6 +36,7 @@ export interface SimulationResult {
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const skewMs = 30_000;
+const lateMsMax = skewMs + minuteMs;
 const timeoutMs = 10_000;
 const startMs = Date.UTC(2026, 0, 1);
 const name = "job";
@@ -67,6 +69,8 @@ class Simulation {
   /** Differences between the wall clocks and the true time. */
   #serverOffsetMs = 0;
   readonly #hostOffsetsMs = hosts.map(() => 0);
+  /** The tries that failed: when they ended by the servers' clock. A key is a tick and the number of the try. */
+  readonly #failedMs = new Map<string, number>();
   /** Hosts are up until this time has passed; a host that is down makes no calls. */
   readonly #downUntilMs = hosts.map(() => 0);
   #calmMs = 0;
@@ -180,7 +184,8 @@ class Simulation {
       const held = await (this.#options.acquire ?? acquireTick)(zk, name, {
         clock: this.#clock,
         tick: {
-          ...{ schedule, skewMs, lateMsMax: skewMs + minuteMs, retriesMax: this.#options.retriesMax },
+          ...{ schedule, skewMs, lateMsMax, retriesMax: this.#options.retriesMax },
+          ...{ retryDelayMs: tickRetryDelayMsDefault, lostDelayMs: 0 },
           ...{ waits: false, replaces: false, info: { ...unknownHolder, host: hosts[index] ?? "" } },
           ...{ acl: openAcl, clock: this.#clock, wallMs: () => this.#hostMs(index), random },
         },
@@ -212,6 +217,7 @@ class Simulation {
       ...{ tickMs: run.tickMs, attempt: run.attempt, host, beganMs: this.#clock.now(), endedMs: null, result: null },
     };
     this.#marks.push(mark);
+    this.#judgePause(run);
     for (
       const [whose, ms, slackMs] of [["servers", this.#tree.wallMs(), 0], [
         "host",
@@ -246,8 +252,21 @@ class Simulation {
       await sleep(takesMs);
       if (!lease.isHeld()) return finish(null);
       const result = fate < 0.25 ? "failed" : "done";
+      if (result === "failed") this.#failedMs.set(`${run.tickMs} ${run.attempt}`, this.#tree.wallMs());
       finish(result);
       await end({ result, exitCode: result === "done" ? 0 : 1, signal: null, why: "" });
+    }
+  }
+
+  /** A try after a failed one begins after a pause. It is shorter if the next tick or the end of its time is near. */
+  #judgePause({ tickMs, attempt }: LockLeaseWithTick["run"]): void {
+    const failedMs = this.#failedMs.get(`${tickMs} ${attempt - 1}`);
+    if (failedMs === undefined) return;
+    const leftMs = Math.min(schedule.next(failedMs) - failedMs, tickMs + lateMsMax - failedMs);
+    const pausedMs = this.#tree.wallMs() - failedMs;
+    this.#count("tries after a failed one");
+    if (pausedMs < Math.min(tickRetryDelayMsDefault, leftMs / 2)) {
+      this.#failures.push(`tick ${tickMs} was tried again ${pausedMs} ms after it had failed`);
     }
   }
 

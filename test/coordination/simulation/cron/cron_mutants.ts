@@ -75,7 +75,8 @@ export const cronMutants: readonly Mutant[] = [
     world: "cron",
     changes: [{
       in: "tick_decision:tickProgressAfterEnd",
-      from: '    retry: result === "failed" ? attemptAfter(run, nowMs, rules) : null,',
+      from:
+        '    retry: result === "failed" ? attemptAfter(run, nowMs, { ...rules, delayMs: rules.retryDelayMs }) : null,',
       to: "    retry: null,",
     }],
     kinds: ["not tried again"],

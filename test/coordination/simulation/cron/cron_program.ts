@@ -214,7 +214,7 @@ function jobOf({ name, periodMs, written, overlap, catchUpMs, retriesMax, retryD
   return {
     ...{ line: 1, name, schedule: every(periodMs, written), command: "true", input: null, variables: new Map() },
     options: {
-      ...{ catchUpMs, retriesMax, retryDelayMs, overlap },
+      ...{ catchUpMs, retriesMax, retryDelayMs, jitterMs: 0, overlap },
       ...{ maxHoldMs: undefined, onFailure: undefined, historyKeep: undefined, historyMaxAge: undefined },
     },
   };

@@ -108,7 +108,7 @@ function jobOf(name: string, periodMs: number, options: Partial<CronJob["options
     command: "true",
     input: null,
     variables: new Map(),
-    options: { ...none, retriesMax: 0, retryDelayMs: minuteMs, overlap: "skip", ...options },
+    options: { ...none, retriesMax: 0, retryDelayMs: minuteMs, jitterMs: 0, overlap: "skip", ...options },
   };
 }
 

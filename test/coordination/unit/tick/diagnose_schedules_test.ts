@@ -39,7 +39,7 @@ test("other rules of the zone are a warning, a mark in the future is a problem",
   ]);
   expect(say({ uptoMs: nowMs + 60_000 })).toEqual([]); // two machines' clocks
   expect(say({ uptoMs: nowMs + 3_600_000 })).toEqual([
-    expect.stringMatching(/^problem: no tick runs until 2026-06-01T01:00:00.000Z, because a clock was ahead/),
+    expect.stringMatching(/^problem: no tick runs until 2026-06-01T01:00Z, because a clock was ahead/),
   ]);
 });
 

@@ -8,6 +8,7 @@ import type { TickCommandEnd, TickOptions } from "../../../../src/coordination/t
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { historyNodePath, readHistoryRecords } from "../../../../src/coordination/history/history_log.ts";
 import { parseTickState, tickSchedulesFolder } from "../../../../src/coordination/tick/tick_state.ts";
+import type { TickIsNearError } from "../../../../src/coordination/tick/tick_errors.ts";
 import { ZooKeeperError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { openAcl } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -32,11 +33,15 @@ const neverStopped = new AbortController().signal;
 
 class TickBench extends LockBench {
   async tick(zk: FakeZooKeeper, more: Partial<TickOptions> = {}, signal = neverStopped): Promise<LockLeaseWithTick> {
-    return await this.within(this.call(zk, more, signal), 70_000);
+    return await this.within(this.call(zk, more, { signal }), 70_000);
   }
 
   /** A call that goes on while the test turns the clock. */
-  async call(zk: FakeZooKeeper, more: Partial<TickOptions>, signal = neverStopped): Promise<LockLeaseWithTick> {
+  async call(
+    zk: FakeZooKeeper,
+    more: Partial<TickOptions>,
+    options: Pick<Parameters<typeof acquireTick>[2], "signal" | "onEarly"> = {},
+  ): Promise<LockLeaseWithTick> {
     const tick = {
       schedule,
       lateMsMax: dayMs,
@@ -51,7 +56,7 @@ class TickBench extends LockBench {
       random: () => 0.5,
       ...more,
     };
-    return await acquireTick(zk, "demo", { clock: this.clock, tick, signal });
+    return await acquireTick(zk, "demo", { clock: this.clock, tick, ...options });
   }
 
   async code(zk: FakeZooKeeper, more: Partial<TickOptions> = {}): Promise<string> {
@@ -186,13 +191,15 @@ test("that waits for the next tick runs a further try of the last one, which fai
     const held = await bench.tick(running, more);
     for (const { session } of [running, waiting, third]) session.renew(2 * dayMs);
     await bench.clock.advance(dayMs - 40_000 - bench.clock.now());
-    const again = bench.call(waiting, more);
+    const waits: TickIsNearError[] = [];
+    const again = bench.call(waiting, more, { onEarly: (wait) => waits.push(wait) });
     const other = bench.call(third, { ...more, retriesMax: 0 });
     await bench.clock.advance(5000);
     if (isKilled) running.expire();
     else await bench.end(held, failed);
     const { run, end } = await bench.within(again);
     expect(run).toEqual({ tickMs: 0, attempt: 2 });
+    expect(waits.map(({ atMs }) => atMs)).toEqual([dayMs]);
     expect(bench.clock.now()).toBeLessThan(dayMs - 30_000);
     expect(await bench.within(end(done))).toBeNull();
     expect((await bench.within(other, 60_000)).run).toEqual({ tickMs: dayMs, attempt: 1 });

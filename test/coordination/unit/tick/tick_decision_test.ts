@@ -75,4 +75,7 @@ test("before its time a further try is left alone; one whose host died is record
     do: "settle",
     retry: null,
   });
+  // A failure waits; the death of a host need not.
+  const again = { do: "claim", run: { tickMs: 600, attempt: 2 } };
+  expect(decideTick({ ...day, lostDelayMs: 0, progress: died, nowMs: 640 })).toMatchObject(again);
 });
