@@ -219,9 +219,13 @@ for (const kind of tierBackends) {
     test("a job of baton cron has its own limits of the history", async () => {
       writeFileSync(
         session.path("limits.cron"),
-        "CRON_TZ=UTC\n#baton name=limited catch-up=1h retry=1 history-max-age=90d\n* * * * * true\n",
+        "CRON_TZ=UTC\n#baton name=limited catch-up=1h retry=1 retry-delay=0 history-max-age=90d\n* * * * * true\n",
       );
-      await session.run(`"$baton" lock limited --tick '* * * * *' --timezone UTC --catch-up 1h --retry 1 -- false`);
+      const lines = "--tick '* * * * *' --timezone UTC --catch-up 1h -- sh -c 'echo >\"$dir/began\"; sleep 60'";
+      const dying = session.start(`exec "$baton" lock limited ${lines}`);
+      await session.made("began");
+      dying.child.kill("SIGKILL");
+      expect(await session.run('"$baton" lock -w 40 limited -- true')).toMatchObject({ code: 0 }); // it is free again
       const service = session.start('exec "$baton" cron "$dir/limits.cron" --splay 0');
       await eventually(async () => (await history("limited")).counters.results.done === 1 || null, {
         withinMs: 20_000,
