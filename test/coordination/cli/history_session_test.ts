@@ -8,6 +8,7 @@ import { BackendSession } from "../../support/backend_session.ts";
 import { describeBackend, zooKeeperEnsemble } from "../../support/backends.ts";
 import { tierBackends } from "../../support/tier.ts";
 import { BatonSession } from "../../support/baton_session.ts";
+import { leaveTick } from "../../support/left_tick.ts";
 import { eventually } from "../../support/eventually.ts";
 
 setDefaultTimeout(60_000);
@@ -221,11 +222,7 @@ for (const kind of tierBackends) {
         session.path("limits.cron"),
         "CRON_TZ=UTC\n#baton name=limited catch-up=1h retry=1 retry-delay=0 history-max-age=90d\n* * * * * true\n",
       );
-      const lines = "--tick '* * * * *' --timezone UTC --catch-up 1h -- sh -c 'echo >\"$dir/began\"; sleep 60'";
-      const dying = session.start(`exec "$baton" lock limited ${lines}`);
-      await session.made("began");
-      dying.child.kill("SIGKILL");
-      expect(await session.run('"$baton" lock -w 40 limited -- true')).toMatchObject({ code: 0 }); // it is free again
+      await leaveTick(session, "limited");
       const service = session.start('exec "$baton" cron "$dir/limits.cron" --splay 0');
       await eventually(async () => (await history("limited")).counters.results.done === 1 || null, {
         withinMs: 20_000,

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { BatonSession, type Running } from "../../support/baton_session.ts";
+import { leaveTick } from "../../support/left_tick.ts";
 
 setDefaultTimeout(60_000);
 
@@ -92,10 +93,10 @@ beforeAll(async () => {
   chmodSync(session.path("probe"), 0o755);
   service = session.start('exec "$baton" pubsub serve -q');
   await session.run('until "$baton" subscribe -q t --until-empty; do sleep 0.1; done');
-  await session.run(`"$baton" lock cron --tick '* * * * *' --timezone UTC --catch-up 1h --retry 1 -- false`);
+  await leaveTick(session, "cron");
   writeFileSync(
     session.path("probe.cron"),
-    `#baton name=cron catch-up=1h retry=1\n* * * * * cd ${session.folder}; exec ./probe of-cron\n`,
+    `#baton name=cron catch-up=1h retry=1 retry-delay=0\n* * * * * cd ${session.folder}; exec ./probe of-cron\n`,
   );
   await see("without", (file) => `@ ./probe ${file}`);
   for (const [name, call] of Object.entries(starters)) await see(name, call);

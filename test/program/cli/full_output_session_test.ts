@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { closeSync, constants, openSync, readdirSync, readlinkSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { BatonSession, type Running, untilMade } from "../../support/baton_session.ts";
+import { leaveTick } from "../../support/left_tick.ts";
 import { eventually } from "../../support/eventually.ts";
 import { canBeOthers } from "../../support/other_user.ts";
 
@@ -55,10 +56,11 @@ describe("a service whose stderr is full serves:", () => {
   });
 
   test("a crontab", async () => {
-    const job = `#baton name=job catch-up=1h retry=1\n* * * * * touch ${session.path("ticked")}\n`;
+    const job = `CRON_TZ=UTC\n#baton name=job catch-up=1h retry=1 retry-delay=0\n* * * * * touch ${
+      session.path("ticked")
+    }\n`;
     writeFileSync(session.path("jobs.cron"), job);
-    // --catch-up, so that no minute passes.
-    await session.run(`"$baton" lock job --tick '* * * * *' --catch-up 1h --retry 1 -- false`);
+    await leaveTick(session, "job"); // so that no minute passes
     await serves('cron "$dir/jobs.cron" --splay 0', 'test -e "$dir/ticked"');
   });
 });
