@@ -4,39 +4,49 @@ import {
   parseBindEndpoint,
   parseConnectEndpoint,
 } from "../../src/protocols/zeromq/zeromq_endpoint.ts";
-import { planStatusPageSocket, refuseUnprotectedSockets } from "../../src/base/config/listen_address.ts";
+import {
+  parseListenAddressFlag,
+  planStatusPageSocket,
+  refuseUnprotectedSockets,
+} from "../../src/base/config/listen_address.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
-import type { Setting } from "../../src/base/config/setting.ts";
+import type { SettingValues } from "../../src/base/config/setting.ts";
+import { pubsubSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { describeWhoReachesSockets } from "../../src/base/sockets/socket_reach.ts";
 
 /** Matches all spellings of 0.0.0.0 and ::. */
 const everyAddress = /^[0:.]+$/;
 
-/** One or several endpoints, and the setting that contains them. */
-export interface EndpointSettingValue<T> {
-  readonly name: string;
-  readonly setting: Setting<unknown>;
-  readonly value: T;
-}
+type AddressSettingName =
+  | "pubsubServerListen"
+  | "pubsubServerAdvertise"
+  | "pubsubProxyListen"
+  | "pubsubProxyAdvertise"
+  | "pubsubMetricsListen";
 
 /**
- * Checks that endpoints can be listened on and connected to. Throws USAGE or CONFIG, depending on where the value comes
- * from.
+ * Checks that a server or proxy, and its status page, can listen at the addresses of its settings, and that others can
+ * connect to the announced one. Throws USAGE or CONFIG, depending on where the value comes from.
  */
-export function checkAdvertisedEndpoint(
-  listen: EndpointSettingValue<readonly string[]>,
-  advertise: EndpointSettingValue<string | undefined>,
-  sources: ConfigSources,
+export function checkServiceAddresses(
+  role: "pubsubServer" | "pubsubProxy",
+  { values, sources }: {
+    readonly values: Partial<SettingValues<Pick<typeof pubsubSettings, AddressSettingName>>>;
+    readonly sources: ConfigSources;
+  },
 ): void {
-  const listened = addOriginToErrors(listen.name, listen.setting, sources, () => listen.value.map(parseBindEndpoint));
-  const { name, setting, value } = advertise;
-  const told = value === undefined
-    ? listened[0]
-    : addOriginToErrors(name, setting, sources, () => parseConnectEndpoint(value));
-  if (told === undefined) return;
-  const blamed = value === undefined ? listen : advertise;
-  addOriginToErrors(blamed.name, blamed.setting, sources, () => checkDialled(told, value));
+  const check = <T>(name: AddressSettingName, work: () => T) =>
+    addOriginToErrors(name, pubsubSettings[name], sources, work);
+  const listen = `${role}Listen` as const;
+  const advertise = `${role}Advertise` as const;
+  const [bound] = check(listen, () => [values[listen] ?? []].flat().map(parseBindEndpoint));
+  const advertised = values[advertise];
+  const told = advertised === undefined ? bound : check(advertise, () => parseConnectEndpoint(advertised));
+  const blamed = advertised === undefined ? listen : advertise;
+  if (told !== undefined) check(blamed, () => checkDialled(told, advertised));
+  const { pubsubMetricsListen: page } = values;
+  if (page !== undefined) check("pubsubMetricsListen", () => parseListenAddressFlag(page));
 }
 
 /**

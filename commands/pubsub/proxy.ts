@@ -24,8 +24,7 @@ import {
   type CoordinationServers,
   readCoordinationServers,
 } from "../../src/coordination/connect/coordination_servers.ts";
-import { checkListenAddress } from "../../src/base/config/listen_address.ts";
-import { checkAdvertisedEndpoint, describeListenEndpoints, refuseOpenPubsubSockets } from "./advertised_endpoint.ts";
+import { checkServiceAddresses, describeListenEndpoints, refuseOpenPubsubSockets } from "./advertised_endpoint.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import {
   CoordinationConnectionLog,
@@ -98,7 +97,7 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
   const { values, sources, io } = call;
   const log = openPubsubServiceLog("proxy", io, values);
   const [first = "", ...others] = values.pubsubProxyListen;
-  checkAddresses(call);
+  checkServiceAddresses("pubsubProxy", call);
   if (values.pubsubProxyId !== undefined) checkPubsubName("proxy id", values.pubsubProxyId);
   const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
   const clock = systemClock();
@@ -251,17 +250,6 @@ function connectionStateOf(
       "only topics that were used before are served",
     foundSentence: "reaches the coordination service again",
   };
-}
-
-function checkAddresses({ values, sources }: PubsubProxyCall): void {
-  const { pubsubProxyListen: listen, pubsubProxyAdvertise: advertise } = pubsubProxySettings;
-  checkAdvertisedEndpoint(
-    { name: "pubsubProxyListen", setting: listen, value: values.pubsubProxyListen },
-    { name: "pubsubProxyAdvertise", setting: advertise, value: values.pubsubProxyAdvertise },
-    sources,
-  );
-  const { pubsubMetricsListen } = pubsubServiceSettings;
-  checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
 }
 
 const { gauge, counter, histogram } = metricFactory("baton_pubsub_proxy");

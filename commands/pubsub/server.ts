@@ -3,7 +3,6 @@
  * server_operations.ts.
  */
 import process from "node:process";
-import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { runPubsubServerOperation } from "./server_operations.ts";
 import { checkPubsubServerFlags, type PubsubServerCall, pubsubServerCommandSettings } from "./server_options.ts";
 import { defineCommand } from "../command.ts";
@@ -21,8 +20,7 @@ import { freeDiskBytes } from "../../src/base/storage/free_disk_space.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
-import { checkListenAddress } from "../../src/base/config/listen_address.ts";
-import { checkAdvertisedEndpoint, describeListenEndpoints, refuseOpenPubsubSockets } from "./advertised_endpoint.ts";
+import { checkServiceAddresses, describeListenEndpoints, refuseOpenPubsubSockets } from "./advertised_endpoint.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import {
@@ -110,7 +108,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
   const { values, sources, io } = call;
   const { id, store } = requireIdAndStore(call);
   checkPubsubServerFlags("", sources.flags);
-  checkAddresses(call);
+  checkServiceAddresses("pubsubServer", call);
   process.umask(0o077);
   const log = openPubsubServiceLog("server", io, values);
   const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
@@ -256,17 +254,6 @@ function requireIdAndStore({ values, sources }: PubsubServerCall): { id: string;
   if (store === null) throw new BatonError("USAGE", `baton pubsub server needs --data-dir or --store, ${example}`);
   checkPubsubName("server id", id);
   return { id, store };
-}
-
-function checkAddresses({ values, sources }: PubsubServerCall): void {
-  const { pubsubServerListen: listen, pubsubServerAdvertise: advertise } = pubsubServerSettings;
-  checkAdvertisedEndpoint(
-    { name: "pubsubServerListen", setting: listen, value: [values.pubsubServerListen] },
-    { name: "pubsubServerAdvertise", setting: advertise, value: values.pubsubServerAdvertise },
-    sources,
-  );
-  const { pubsubMetricsListen } = pubsubServiceSettings;
-  checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
 }
 
 const { gauge, counter, histogram } = metricFactory("baton_pubsub_server");

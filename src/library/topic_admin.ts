@@ -1,7 +1,6 @@
 /** Operates topics of the publish/subscribe service: lists, inspects, repairs and deletes them. */
 import { checkPubsubName } from "../pubsub/client/client_limits.ts";
-import { requestTopicAction } from "../pubsub/admin/manage_topic.ts";
-import type { ManageTopicAction } from "../pubsub/admin/manage_topic.ts";
+import { type ManageTopicAction, requestTopicAction } from "../pubsub/admin/manage_topic.ts";
 import { readServerOverview } from "../pubsub/admin/server_overview.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../pubsub/store/operations/topic_details.ts";

@@ -6,8 +6,7 @@ import { choiceType, durationType, integerType, textType } from "../../../src/ba
 import { barrierParticipantsMax } from "../../../src/coordination/barrier/barrier_state.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { coordinationObjectPath } from "../../../src/coordination/nodes/node_paths.ts";
-import { type CommandCall, doubleDashHint } from "../../command.ts";
-import { findGivenFlag, shellLineSettings } from "../../command.ts";
+import { type CommandCall, doubleDashHint, findGivenFlag, shellLineSettings } from "../../command.ts";
 import {
   conflictExitCodeFlag,
   leasedCommandFlags,

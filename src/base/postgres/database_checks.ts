@@ -2,8 +2,7 @@
  * Checks how safely a database stores committed data: reads its settings and its standbys, and judges them. A managed
  * service may hide some settings; hidden settings are not judged.
  */
-import type { DatabaseAddress } from "./database_address.ts";
-import { describeDatabase } from "./database_address.ts";
+import { type DatabaseAddress, describeDatabase } from "./database_address.ts";
 import type { PrimaryConnection } from "./primary_connection.ts";
 import { StatementError } from "./statement_error.ts";
 

@@ -1,8 +1,7 @@
 /** Connects with Bun's sockets, without TLS. See dial.ts for the contract. */
 import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { BunConnection, bunHalfOpenSocketHandlers, bunSocketHandlers } from "./bun_connection.ts";
-import { type Address, formatAddress } from "./connection.ts";
-import type { Dial } from "./connection.ts";
+import { type Address, type Dial, formatAddress } from "./connection.ts";
 import { selfConnectionError } from "./self_connection.ts";
 
 /**

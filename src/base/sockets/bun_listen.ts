@@ -1,8 +1,7 @@
 /** Listens with Bun's sockets, without TLS. See listen.ts for the contract. */
 import type { Socket, SocketHandler } from "bun";
 import { BunConnection, bunHalfOpenSocketHandlers, bunSocketHandlers } from "./bun_connection.ts";
-import { formatAddress } from "./connection.ts";
-import type { Listen } from "./connection.ts";
+import { formatAddress, type Listen } from "./connection.ts";
 
 // deno-lint-ignore require-await -- async so that a failure to listen is a rejection, as the contract says
 export const bunListen: Listen = async (address, accept, { halfOpen: allowHalfOpen = false } = {}) => {

@@ -1,8 +1,7 @@
 /** Connects with node:net and node:tls. See dial.ts for the contract. */
 import net from "node:net";
 import { onAbort, throwIfAborted } from "../support/abort.ts";
-import { type Address, formatAddress, type TlsOptions } from "./connection.ts";
-import type { Dial } from "./connection.ts";
+import { type Address, type Dial, formatAddress, type TlsOptions } from "./connection.ts";
 import { NodeConnection } from "./node_connection.ts";
 import { isIpLiteral } from "./resolve_host.ts";
 import { selfConnectionError } from "./self_connection.ts";

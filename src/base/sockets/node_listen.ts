@@ -1,7 +1,6 @@
 /** Listens with node:net, and with node:tls. See listen.ts for the contract. */
 import net, { type Server, type Socket } from "node:net";
-import { type Address, formatAddress } from "./connection.ts";
-import type { Listen } from "./connection.ts";
+import { type Address, formatAddress, type Listen } from "./connection.ts";
 import { NodeConnection } from "./node_connection.ts";
 
 /**

@@ -2,8 +2,13 @@
  * Finds servers whose releases can lose acknowledged writes or end sessions that are alive. Asks each server with the
  * four-letter word srvr.
  */
-import { currentTlsOptions, formatAddress } from "../../base/sockets/connection.ts";
-import type { Address, Dial, TlsSource } from "../../base/sockets/connection.ts";
+import {
+  type Address,
+  currentTlsOptions,
+  type Dial,
+  formatAddress,
+  type TlsSource,
+} from "../../base/sockets/connection.ts";
 import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";

@@ -5,14 +5,13 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkLeaderValue, electionStateCodec } from "./election_state.ts";
-import { electionPath } from "../nodes/node_paths.ts";
+import { electionPath, type LockPath } from "../nodes/node_paths.ts";
 import { type HolderRevocation, nameOfHolder, parseHolderNodeInfo, unknownHolder } from "../nodes/holder_info.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { acquireLock, type AcquireLockOptions } from "../lock/acquire_lock.ts";
 import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 import { breakLock, type BreakLockOptions, type BrokenLock, writeHolderRevocation } from "../lock/break_lock.ts";
-import type { LockPath } from "../nodes/node_paths.ts";
 import { nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";

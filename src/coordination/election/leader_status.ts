@@ -2,10 +2,9 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type LeaderAndHistory, type LeaderChange, LeaderChanges } from "./election_history.ts";
 import { parseLeaderGrants } from "./election_state.ts";
-import { electionPath } from "../nodes/node_paths.ts";
+import { electionPath, type LockPath } from "../nodes/node_paths.ts";
 import type { AcquireLockOptions } from "../lock/acquire_lock.ts";
 import { parseHolderNode } from "../lock/lock_nodes.ts";
-import type { LockPath } from "../nodes/node_paths.ts";
 import { nullIfNoNode, readAfterSync, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
 import { systemClock } from "../../base/support/clock.ts";
 import type { OneTimeEvent } from "../../base/support/event.ts";

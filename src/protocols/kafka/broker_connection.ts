@@ -6,10 +6,10 @@ import {
   type Address,
   type Connection,
   currentTlsOptions,
+  type Dial,
   formatAddress,
   type TlsSource,
 } from "../../base/sockets/connection.ts";
-import type { Dial } from "../../base/sockets/connection.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { protocolError } from "../../base/wire/bytes.ts";
