@@ -149,6 +149,7 @@ describeWithPeer("chromium", "pictures of the page", () => {
         await page.locator(".attention li").first().waitFor();
         for (const [name, view] of Object.entries(docsPictures)) {
           await open(page, view);
+          if (view === "retry") await page.locator("table.groups").waitFor();
           await page.screenshot({ path: join(docsFolder, `${name}.png`) });
         }
       });
