@@ -13,6 +13,7 @@ const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
   { name: "the installed library", path: /\/runtime\/installed_library_test\.ts$/ },
   { name: "libzmq in Node.js", path: /\/conformance\/zmtp_node_test\.ts$/ },
   { name: "lengths of ways", path: /\/integration\/ways_test\.ts$/ },
+  { name: "Firefox", path: /\/ui_firefox_test\.ts$/ },
   { name: "old releases of PostgreSQL", path: /\/postgres_releases_test\.ts$/ },
 ];
 

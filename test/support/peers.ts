@@ -195,6 +195,11 @@ const peers = {
     packages: "chromium",
     installed: () => existsSync("/usr/bin/chromium"),
   },
+  firefox: {
+    title: "Firefox",
+    packages: "firefox-esr",
+    installed: () => existsSync("/usr/bin/firefox-esr"),
+  },
   promtool: {
     title: "promtool",
     packages: "prometheus",
