@@ -1,4 +1,4 @@
-/** The page of `baton ui` in Firefox, with rows of a sample: every view is drawn, fits the screen and breaks no word. */
+/** The page of `baton ui` in Firefox, with rows of a sample. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { eventually } from "../../support/eventually.ts";
 import { FirefoxPage } from "../../support/firefox.ts";
