@@ -214,7 +214,7 @@ function ResponseTime(): JSX.Element {
   const ms = aboutProgram()?.responseMs ?? null;
   return (
     <span class="charted">
-      <span>{ms === null ? "-" : `${ms} ms`}</span>
+      <span>{ms === null ? "-" : `${ms}\u00a0ms`}</span>
       <Spark what="Response time in milliseconds" points={recordedPoints("responseMs")} kind="busy" least={10} />
     </span>
   );
