@@ -7,7 +7,7 @@ import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../base/r
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import type { FollowedScheduleRow, RecordedRunRow } from "../../base/rows/schedule_row.ts";
 import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
-import type { RatedStoreRow } from "../ui/ui_rows.ts";
+import type { RatedStoreRow, TimedLockRow } from "../ui/ui_rows.ts";
 import { HolderActions } from "./action_dialog.tsx";
 import { DeadLetters } from "./dead_letters.tsx";
 import { Lane, LaneAxis, type LaneBlock } from "./charts.tsx";
@@ -25,6 +25,7 @@ import {
   RelativeTimeText,
   runKind,
   ShortTable,
+  usualHoldMs,
 } from "./row_parts.tsx";
 import { dayRange, laneBlocks, ScheduleLane } from "./schedules.tsx";
 import { ServerActions, TopicDetailsView } from "./topic_view.tsx";
@@ -127,6 +128,7 @@ function fieldText(value: unknown): ComponentChildren {
 
 function UseDetails({ row }: { readonly row: FollowedCoordinationRow }): JSX.Element {
   const { kind, limit, first_holders, first_waiters, holders, waiters, problem } = row;
+  const usualMs = "usual_ms" in row ? usualHoldMs(row as TimedLockRow) : null;
   const words = kind === "election"
     ? { holders: "Leader", waiters: "Candidates, in their order" }
     : kind === "lock"
@@ -139,6 +141,7 @@ function UseDetails({ row }: { readonly row: FollowedCoordinationRow }): JSX.Ele
           <StateMark kind="bad" text={problem} />
         </p>
       )}
+      {usualMs !== null && <p>Usually held for {ageText(usualMs)}.</p>}
       {limit !== null && <p>{kind === "barrier" ? "Members that it needs" : "Permits"}: {countText(limit)}</p>}
       <PeopleTable caption={words.holders} people={first_holders} count={holders} row={row} />
       <PeopleTable caption={words.waiters} people={first_waiters} count={waiters} row={row} />
