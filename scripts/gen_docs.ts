@@ -228,9 +228,8 @@ async function commandsPage(): Promise<string> {
   const topics = [...paths].map(([path, topic]) => `[${topic}](${path})`).join(", ");
   return markdownPage(
     "Commands",
-    "One page for each command: what it does, its options, examples. `baton COMMAND -h` prints the main options, " +
-      "`baton COMMAND --help` all of them, `man baton-COMMAND` the same where the man pages are installed. " +
-      `Common topics: [shared options](shared_options.md), ${topics}.`,
+    "`baton COMMAND -h` prints the main options, `baton COMMAND --help` and `man baton-COMMAND` all of them. " +
+      `See also [shared options](shared_options.md), ${topics}.`,
     families.flat().slice(0, -1),
   );
 }
