@@ -170,11 +170,15 @@ describe.each(runtimes)("under $name", ({ name, command }) => {
   });
 
   test("a job of a crontab runs", async () => {
-    // The tick has failed once, so its second try is due.
-    await shell(`${baton} lock job --tick '* * * * *' --timezone UTC --catch-up 1h --retry 1 -- false`);
+    // A killed call leaves its tick, which is due again.
+    const killed = start(`exec ${baton} lock job --tick '* * * * *' --timezone UTC --catch-up 1h -- \
+      sh -c 'echo started; exec sleep 600'`);
+    await firstWords(killed);
+    killed.kill("SIGKILL");
+    await shell(`${baton} lock -w 40 job -- true`);
     const ran = join(folder, "ran"); // a job starts in the user's home
     const line = `* * * * * echo ran >>${ran}`;
-    writeFileSync(join(folder, "cron"), `CRON_TZ=UTC\n#baton name=job catch-up=1h retry=1\n${line}\n`);
+    writeFileSync(join(folder, "cron"), `CRON_TZ=UTC\n#baton name=job catch-up=1h retry=1 retry-delay=0\n${line}\n`);
     const cron = start(`exec ${baton} cron cron --splay 0`);
     await eventually(() => existsSync(ran), { withinMs: 40_000, what: "the job to run" });
     await endByTerm(cron);
