@@ -6,7 +6,7 @@ import type {
   TopicListRow,
   TopicServerDetails,
 } from "../../src/base/rows/topic_row.ts";
-import { countShape, type DeepReadonly, objectVersionShape } from "./common_shapes.ts";
+import { countShape, type DeepReadonly, instantShape, objectVersionShape } from "./common_shapes.ts";
 
 const topic = z.string();
 const server = z.string().describe("ID of the server that has the topic");
@@ -162,6 +162,9 @@ const topicDetails = z.strictObject({
   max_clients: countShape,
   subscriber_count: countShape,
   subscribers: z.array(subscriber).describe("the slowest first, at most 1,000"),
+  oldest: instantShape.nullable().describe(
+    "when the oldest undelivered message was stored; null if none is",
+  ),
   damage: z.string().nullable().describe("damaged data about clients, as text for people; null if none is known"),
 }) satisfies z.ZodType<TopicDetailsRow>;
 

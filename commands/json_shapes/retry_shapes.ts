@@ -90,8 +90,8 @@ export const messageStoreShape = z.strictObject({
   processors: countShape.nullable().describe(
     "how many processors (retry-processor run or serve) try its messages now; null if this machine cannot know it",
   ),
-  dead_letters: z.strictObject({ pending: countShape, error: z.string().nullable() }).describe(
-    "dead letters that are not delivered to --dead-letter yet, and the last error; for people",
+  dead_letters: z.strictObject({ pending: countShape, forwarded: countShape, error: z.string().nullable() }).describe(
+    "dead letters that are not delivered to --dead-letter yet, those that are, and the last error; for people",
   ),
   disk: z.strictObject({ used_bytes: countShape, free_bytes: countShape.nullable() }).describe(
     "bytes; of a store in a database: the size of its messages, and null",

@@ -59,6 +59,9 @@ export async function doctorCommandFor(products: readonly Product[]): Promise<Co
       "their databases, and this machine. Prints each finding with an id and the action that mends it.",
       `Problems need an action now (exit code 1): ${findingIdsOf("problem")}.`,
       `Warnings may become problems (exit code 0): ${findingIdsOf("warning")}.`,
+      "Limits: a subscriber is behind if more than 10,000 messages wait for it, or one has waited for an hour; a " +
+      "lock or an election that is free is not taken after 30 s; a broken lock is still held after a minute; a disk " +
+      "is full below 64 MiB. Dead letters that were delivered to --dead-letter do not count.",
     ],
     examples: [
       ["baton doctor", "this user's keeper"],

@@ -110,7 +110,17 @@ async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Prom
   await using store = await openStoreToRead(call);
   if (!values.all) return printChanges(call, await changeMessagesById(store, names, kind), kind);
   if (kind === "redrive") {
-    return printChanges(call, { changed: await redriveWithProgress(call, store, where, rate), refused: [] }, kind);
+    const changed = await redriveWithProgress(call, store, where, rate);
+    const exitCode = printChanges(call, { changed, refused: [] }, kind);
+    const forwarded = await store.read("countForwarded", where);
+    if (forwarded === 0) return exitCode;
+    if (!values.quiet) {
+      const letters = forwarded === 1
+        ? "1 dead letter is not redriven: it was"
+        : `${forwarded} dead letters are not redriven: they were`;
+      call.io.err(`baton: ${letters} delivered to --dead-letter\n`);
+    }
+    return changed === 0 ? exitCodes.FALSE : exitCode;
   }
   using progress = new ProgressLine(call, { noun: "message", verb: "purged", total: null });
   const changed = await purgeDeadLetters(store, where, (count) => progress.add(count));
@@ -124,7 +134,8 @@ async function redriveWithProgress(
   rate: Rate | null,
 ): Promise<number> {
   using stop = new StopRequestListener();
-  const total = chooseProgressForm(call) === null ? null : await store.read("countRedrivable", where);
+  const isCounted = chooseProgressForm(call) !== null && call.values.where === undefined;
+  const total = isCounted ? (await store.read("totals")).dead.count - await store.read("countForwarded", where) : null;
   using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
   const onRedriven = (count: number) => progress.add(count);
   return await redriveDeadLetters(store, where, { rate, clock: systemClock(), signal: stop.signal, onRedriven });

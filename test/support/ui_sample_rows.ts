@@ -320,7 +320,7 @@ function storeRow(nowMs: number, name: string, { waiting = 0, dead = 0, done = 0
     oldest: waiting === 0 ? null : timeText(nowMs - 23 * minuteMs),
     next: waiting === 0 ? null : timeText(nowMs - 23 * minuteMs),
     processors,
-    dead_letters: { pending: 0, error: null },
+    dead_letters: { pending: 0, forwarded: 0, error: null },
     disk: { used_bytes: 412 << 20, free_bytes: 38 * 2 ** 30 },
     rate,
   };
@@ -417,6 +417,7 @@ const ordersTopic = (nowMs: number): AnsweredTopicRow => ({
     position: String(8_961_377 - pending),
     pending,
   })),
+  oldest: timeText(nowMs - 26 * minuteMs),
   damage: null,
   at: timeText(nowMs),
 });

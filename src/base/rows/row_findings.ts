@@ -8,7 +8,7 @@ import type { FollowedCoordinationRow, WaiterRow } from "./object_row.ts";
 import type { FollowedPoolRow } from "./pool_row.ts";
 import { type FollowedScheduleRow, isScheduleOverdue } from "./schedule_row.ts";
 import { brokenText } from "./row_texts.ts";
-import { isStoreUnattended, type StoreRow } from "./store_row.ts";
+import { isStoreUnattended, type StoreRow, undeliveredDeadLetters } from "./store_row.ts";
 import type { TopicDetailsRow, TopicListRow } from "./topic_row.ts";
 
 /**
@@ -22,6 +22,8 @@ const releaseMsMax = 60_000;
 const freeBytesMin = 64 << 20;
 /** How many undelivered messages a subscriber may have. A subscriber that runs has fewer most of the time. */
 const pendingMax = 10_000;
+/** How long a message may be undelivered, in milliseconds. Later, its subscriber may be gone for good. */
+const undeliveredMsMax = 3_600_000;
 
 /** Returns the findings of all rows. Pure. `nowMs` is the wall clock. */
 export function judgeRows(rows: JudgedRows, nowMs: number): Finding[] {
@@ -32,7 +34,7 @@ export function judgeRows(rows: JudgedRows, nowMs: number): Finding[] {
     ...pool.flatMap(judgePool),
     ...schedule.flatMap((row) => judgeSchedule(row, nowMs)),
     ...judgeTopics(topic),
-    ...topicDetails.flatMap(judgeTopicDetails),
+    ...topicDetails.flatMap((row) => judgeTopicDetails(row, nowMs)),
     ...store.flatMap((row) => judgeStore(row, nowMs)),
     ...process.flatMap((row) => judgeDisk(`${row.process} ${JSON.stringify(row.address)}`, row.disk_free_bytes)),
   ];
@@ -133,24 +135,29 @@ function judgeTopics(rows: readonly TopicListRow[]): Finding[] {
   });
 }
 
-function judgeTopicDetails({ topic, subscribers: [slowest], damage }: TopicDetailsRow): Finding[] {
+function judgeTopicDetails(row: TopicDetailsRow, nowMs: number): Finding[] {
+  const { topic, subscribers: [slowest], oldest, damage } = row;
   const where = `topic ${JSON.stringify(topic)}`;
   const findings: Finding[] = [];
   if (damage !== null) {
     const action = `baton pubsub topic repair ${shellQuoteIfNeeded(topic)}`;
     findings.push(makeFinding("topic-damaged", { where, what: damage, action }));
   }
-  if (slowest !== undefined && slowest.pending > pendingMax) {
+  const sinceMs = oldest === null ? 0 : nowMs - Date.parse(oldest);
+  if (slowest !== undefined && (slowest.pending > pendingMax || slowest.pending > 0 && sinceMs > undeliveredMsMax)) {
     const { client, pending } = slowest;
-    const what = `subscriber ${JSON.stringify(client)} has ${countWithNoun(pending, "undelivered message")}`;
-    const action = `start it, or end its subscription: baton pubsub topic show ${shellQuoteIfNeeded(topic)}`;
+    const age = oldest === null ? "" : `, the oldest for ${formatDuration(sinceMs)}`;
+    const what = `subscriber ${JSON.stringify(client)} has ${countWithNoun(pending, "undelivered message")}${age}`;
+    const subscription = `${shellQuoteIfNeeded(topic)} --id ${shellQuoteIfNeeded(client)}`;
+    const action = `start it, or end its subscription: baton subscribe ${subscription} --unsubscribe`;
     findings.push(makeFinding("subscriber-behind", { where, what, action }));
   }
   return findings;
 }
 
 function judgeStore(row: StoreRow, nowMs: number): Finding[] {
-  const { name, folder, next, states: { dead: { count: dead } }, dead_letters: { pending, error }, disk } = row;
+  const { name, folder, next, dead_letters: { pending, error }, disk } = row;
+  const dead = undeliveredDeadLetters(row);
   const where = `message store ${JSON.stringify(name)}`;
   const findings: Finding[] = [];
   const from = `--store ${shellQuoteIfNeeded(folder)}`;

@@ -18,8 +18,11 @@ export interface StoreRow {
   readonly next: string | null;
   /** The number of processors that try the store's messages now; null if this machine cannot know the number. */
   readonly processors: number | null;
-  /** The number of dead letters that are not delivered to their destination yet, and the last error. */
-  readonly dead_letters: { readonly pending: number; readonly error: string | null };
+  /**
+   * The number of dead letters that are not delivered to their destination yet, the number of those that are delivered,
+   * and the last error.
+   */
+  readonly dead_letters: { readonly pending: number; readonly forwarded: number; readonly error: string | null };
   /** The disk space of the store. For a database, `used_bytes` is the size of its messages and `free_bytes` is null. */
   readonly disk: { readonly used_bytes: number; readonly free_bytes: number | null };
 }
@@ -27,6 +30,11 @@ export interface StoreRow {
 /** Returns true if messages wait and no processor tries them. */
 export function isStoreUnattended({ next, processors, paused }: StoreRow): boolean {
   return next !== null && processors === 0 && !paused;
+}
+
+/** Returns the number of dead letters that were not delivered to a destination: they wait for a decision. */
+export function undeliveredDeadLetters({ states: { dead }, dead_letters: { forwarded } }: StoreRow): number {
+  return Math.max(0, dead.count - forwarded);
 }
 
 /** A message without its content. A dead letter is a message whose state is dead. */

@@ -37,6 +37,8 @@ export interface TopicDetailsRow {
   readonly subscriber_count: number;
   /** The subscribers, the slowest first. */
   readonly subscribers: readonly SubscriberRow[];
+  /** When the oldest undelivered message was stored; null if there is none, or it was stored just now. */
+  readonly oldest: string | null;
   /** A description of damaged data about clients, for people; null if there is none. */
   readonly damage: string | null;
 }

@@ -5,6 +5,7 @@ import type { FollowedCoordinationRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import { topicStateText } from "../../base/rows/row_texts.ts";
 import { type FollowedScheduleRow, isScheduleOverdue } from "../../base/rows/schedule_row.ts";
+import { undeliveredDeadLetters } from "../../base/rows/store_row.ts";
 import type { TopicServerRow } from "../../base/rows/topic_row.ts";
 import { Spark } from "./charts.tsx";
 import { topicPoints } from "./recorded_hour.ts";
@@ -212,7 +213,10 @@ export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [
   numberColumn("flight", "In flight", ({ states }) => states.in_flight.count),
   {
     ...numberColumn<RatedStoreRow>("dead", "Dead letters", ({ states }) => states.dead.count),
-    cell: ({ states: { dead } }) => dead.count === 0 ? "0" : <StateMark kind="bad" text={countText(dead.count)} />,
+    cell: (row) => {
+      const text = countText(row.states.dead.count);
+      return undeliveredDeadLetters(row) === 0 ? text : <StateMark kind="bad" text={text} />;
+    },
   },
   numberColumn("done", "Done", ({ states }) => states.done.count),
   {

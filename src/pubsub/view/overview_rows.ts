@@ -46,6 +46,7 @@ export function makeServerDetails(overview: ServerOverview): TopicServerDetails 
 }
 
 export function makeTopicDetailsRow(topic: string, server: string, details: TopicDetails): TopicDetailsRow {
+  const sinceMs = details.undeliveredSinceMs ?? null; // a server of release 0.1.0 does not send it
   return {
     topic,
     server,
@@ -60,6 +61,7 @@ export function makeTopicDetailsRow(topic: string, server: string, details: Topi
     subscribers: details.slowest.map(({ client, position, pending }) => {
       return { client, position: String(position), pending };
     }),
+    oldest: sinceMs === null ? null : new Date(sinceMs).toISOString(),
     damage: details.damage,
   };
 }

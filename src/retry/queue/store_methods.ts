@@ -147,8 +147,8 @@ export type StoreMethods = {
    * than `max`, no others are left.
    */
   redrive(number: number, filter: MessageConditions, max: number, nowMs: number): number;
-  /** Counts the dead letters that a redrive would redrive now. */
-  countRedrivable(filter: MessageConditions): number;
+  /** Counts the dead letters that were delivered to --dead-letter, and cannot be redriven. */
+  countForwarded(filter: MessageConditions): number;
   /** Purges up to `operatorChangesMax` dead letters. Returns their number; 0 means that none are left. */
   purge(filter: MessageConditions, nowMs: number): number;
   setPaused(isPaused: boolean): void;

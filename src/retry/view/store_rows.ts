@@ -10,6 +10,7 @@ export async function readStoreRow(store: CommandStore, { name, where }: StoreLo
   const paused = await store.read("isPaused");
   const { oldestMs, nextMs } = await store.read("waitingTimes");
   const backlog = await store.read("deadLetterBacklog");
+  const forwarded = await store.read("countForwarded", {});
   const processors = await countRunningProcessors(store.read.bind(store));
   const { usedBytes, freeBytes } = await store.read("disk");
   return {
@@ -20,7 +21,7 @@ export async function readStoreRow(store: CommandStore, { name, where }: StoreLo
     oldest: formatUtcTimeOrNull(oldestMs),
     next: formatUtcTimeOrNull(nextMs),
     processors,
-    dead_letters: { pending: backlog.count, error: backlog.error },
+    dead_letters: { pending: backlog.count, forwarded, error: backlog.error },
     disk: { used_bytes: usedBytes, free_bytes: freeBytes },
   };
 }

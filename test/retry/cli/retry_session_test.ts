@@ -316,6 +316,12 @@ describe("dead letters", () => {
     expect((await store.run(`touch mail; @retry run ${place} --until-empty`)).code).toBe(0);
     expect(JSON.parse(session.read("mail"))).toMatchObject({ reason: "final", command: ["sh", "-c", "exit 64"] });
     expect((await store.run("@retry dlq redrive 1")).stderr).toContain("it was delivered to --dead-letter");
+    expect(await store.run("@retry dlq redrive --all")).toMatchObject({
+      code: 1,
+      stderr: "baton: 0 messages are redriven\n" +
+        "baton: 1 dead letter is not redriven: it was delivered to --dead-letter\n",
+    });
+    expect((await store.json("stats")).dead_letters).toMatchObject({ pending: 0, forwarded: 1 });
   });
 
   test("a line of shell that hangs keeps nobody who says so twice; its letter stays", async () => {

@@ -191,6 +191,15 @@ export class TopicLog {
     });
   }
 
+  /** The storage time of the first message after `id`; null if there is none in a row, or it is damaged. */
+  timeAfterMs(id: number): number | null {
+    return readOrIfDamaged(null, () => {
+      const row = this.rowAt(id + 1);
+      const offset = row?.offsets[Math.max(0, id + 1 - row.first)];
+      return row === null || offset === undefined ? null : messageRecordAt(row.records, offset).timeMs;
+    });
+  }
+
   dropOldest(positions: SubscriberPositions): void {
     const { oldestRow: oldest } = this;
     if (oldest === null) return;

@@ -44,6 +44,7 @@ export class TopicMaintenance {
       clientsMax: this.#engine.capacity.max,
       subscribers: subscribers.size,
       slowest: slowest.slice(0, subscribersShownMax),
+      undeliveredSinceMs: topic.log.timeAfterMs(slowest[0]?.position ?? last),
       damage: topic.damagedClients,
     };
   }

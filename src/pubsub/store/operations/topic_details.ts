@@ -12,6 +12,8 @@ export interface TopicDetails {
   readonly subscribers: number;
   /** The subscribers with the most undelivered messages, in descending order. */
   readonly slowest: readonly { readonly client: string; readonly position: number; readonly pending: number }[];
+  /** When the oldest undelivered message was stored; null if there is none, or it was stored just now. */
+  readonly undeliveredSinceMs: number | null;
   /** A description of damage to the topic's clients; null if none is known. */
   readonly damage: string | null;
 }

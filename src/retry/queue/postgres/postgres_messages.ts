@@ -116,9 +116,9 @@ export class PostgresMessages implements MessageRows {
     return Number(row?.["redrives"]);
   }
 
-  async countRedrivable(filter: MessageConditions): Promise<number> {
+  async countForwarded(filter: MessageConditions): Promise<number> {
     const { where, name, values } = conditionOf({ ...filter, states: ["dead"] });
-    const text = `SELECT count(*) AS count ${ofQueue} AND ${where} AND r.forwarding < 3`;
+    const text = `SELECT count(*) AS count ${ofQueue} AND ${where} AND r.forwarding = 3`;
     const [row] = await this.#queue.run(`queue_count_${name}`, text, [this.#queue.id, ...values]);
     return Number(row?.["count"]);
   }

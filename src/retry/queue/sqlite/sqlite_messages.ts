@@ -182,9 +182,9 @@ export class SqliteMessages implements MessageRows {
     return redrives;
   }
 
-  countRedrivable(filter: MessageConditions): number {
+  countForwarded(filter: MessageConditions): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
-    const sql = `SELECT count(*) AS count FROM messages WHERE ${where} AND forwarding < 3`;
+    const sql = `SELECT count(*) AS count FROM messages WHERE ${where} AND forwarding = 3`;
     return Number(this.#database.get(sql, ...values)?.["count"]);
   }
 

@@ -25,7 +25,11 @@ const none = { count: 0, bytes: 0 };
 const store = (change: Partial<StoreRow>): StoreRow => ({
   ...{ name: "orders", folder: "/s", paused: false, oldest: null, next: null, processors: 1 },
   states: { waiting: none, in_flight: none, done: none, dead: none, dropped: none, cancelled: none },
-  ...{ dead_letters: { pending: 0, error: null }, disk: { used_bytes: 1, free_bytes: 1 << 30 }, ...change },
+  ...{
+    dead_letters: { pending: 0, forwarded: 0, error: null },
+    disk: { used_bytes: 1, free_bytes: 1 << 30 },
+    ...change,
+  },
 });
 const free = { holders: 0, waiters: 1, first_holders: [], first_waiters: [waiter] };
 const permits: Partial<FollowedCoordinationRow> = {
@@ -33,7 +37,7 @@ const permits: Partial<FollowedCoordinationRow> = {
 };
 const topic = { topic: "t", epoch: 1, state: "stored", server: "s1" } as const;
 const details = (change: Partial<TopicDetailsRow>) =>
-  ({ topic: "t", subscribers: [], damage: null, ...change }) as unknown as TopicDetailsRow;
+  ({ topic: "t", subscribers: [], oldest: null, damage: null, ...change }) as unknown as TopicDetailsRow;
 const dead = { ...store({}).states, dead: { count: 2, bytes: 9 } };
 
 describe("rows with a finding", () => {
@@ -56,10 +60,18 @@ describe("rows with a finding", () => {
     ["subscriber-behind", {
       topicDetails: [details({ subscribers: [{ client: "b", position: "0", pending: 10_001 }] })],
     }],
+    ["subscriber-behind", {
+      topicDetails: [
+        details({ subscribers: [{ client: "b", position: "0", pending: 1 }], oldest: ago(3_600_001) }),
+      ],
+    }],
     ["topic-damaged", { topicDetails: [details({ damage: "2 rows are damaged" })] }],
     ["store-unattended", { store: [store({ next: ago(1), processors: 0 })] }],
     ["dead-letters", { store: [store({ states: dead })] }],
-    ["dead-letters-not-delivered", { store: [store({ dead_letters: { pending: 1, error: "refused" } })] }],
+    ["dead-letters", { store: [store({ states: dead, dead_letters: { pending: 0, forwarded: 1, error: null } })] }],
+    ["dead-letters-not-delivered", {
+      store: [store({ dead_letters: { pending: 1, forwarded: 0, error: "refused" } })],
+    }],
     ["disk-full", { store: [store({ disk: { used_bytes: 1, free_bytes: 1 << 20 } })] }],
   ];
   for (const [id, rows] of cases) {
@@ -100,10 +112,14 @@ test("rows that are well have no finding", () => {
       schedule({ runs: [{ ...run, result: "failed" }], running }),
     ],
     topic: [{ ...topic, there: true, served: false }],
-    topicDetails: [details({ subscribers: [{ client: "b", position: "0", pending: 10_000 }] })],
+    topicDetails: [
+      details({ subscribers: [{ client: "b", position: "0", pending: 10_000 }], oldest: ago(3_600_000) }),
+      details({ subscribers: [{ client: "b", position: "9", pending: 0 }] }),
+    ],
     store: [
       store({ next: new Date(nowMs + 1).toISOString(), processors: 0 }),
       store({}),
+      store({ states: dead, dead_letters: { pending: 0, forwarded: 2, error: null } }),
       store({ next: ago(1), processors: 0, paused: true }),
       store({ next: ago(1), processors: null }),
     ],

@@ -175,7 +175,7 @@ describe("ls", () => {
       next: iso(nowMs - 1),
       states,
     },
-    ...{ dead_letters: { pending: 0, error: null }, disk: { used_bytes: 1, free_bytes: null } },
+    ...{ dead_letters: { pending: 0, forwarded: 0, error: null }, disk: { used_bytes: 1, free_bytes: null } },
   };
   const process = {
     address: "db1:9102",

@@ -222,6 +222,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
         subscribers: 1,
         damage: null,
         slowest: [{ client: "reader", position: 0, pending: 2 }],
+        undeliveredSinceMs: expect.any(Number),
       });
       expect(() => store.maintenance.show("news", 2)).toThrow("is not served here in epoch 2");
       store.reopen();
