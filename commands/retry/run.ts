@@ -62,7 +62,9 @@ const runSettings = {
     help: "try each message that is due now once, then end: for a crontab",
   }),
   create: toggleSetting("--create", {
-    help: "create the store of --store or --name, as call, submit and serve do; otherwise a missing one exits with 78",
+    help:
+      "create the store that --store or --name names, as call, submit and serve do; otherwise a missing one exits " +
+      "with 78. Without these two options, run always creates it",
   }),
   untilEmpty: toggleSetting("--until-empty", { basic: true, help: "end when no message is waiting" }),
   killAfter: flagSetting("--kill-after", durationType(), {

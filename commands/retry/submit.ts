@@ -112,6 +112,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   } catch (error) {
     await lines.settle();
     progress[Symbol.dispose]();
+    printResult(call, lines);
     io.err(`baton: ${countWithNoun(lines.stored, "line is", "lines are")} stored, the rest is not\n`);
     throw error;
   }

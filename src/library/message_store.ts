@@ -16,9 +16,7 @@ import {
   checkArgument,
   checkedBytes,
   checkOptions,
-  choiceForm,
   functionForm,
-  objectForm,
   type OptionForms,
   textForm,
 } from "./check_arguments.ts";
@@ -26,8 +24,11 @@ import { checkSqlite } from "./check_runtime.ts";
 import {
   type MessageStoreOptions,
   noSources,
+  policyForms,
+  processForms,
   type ProcessOptions,
   type ProcessorReport,
+  storeForms,
   storeValues,
 } from "./message_store_options.ts";
 
@@ -133,8 +134,9 @@ export class MessageStore implements AsyncDisposable {
    * a user without a home folder.
    */
   constructor(options: MessageStoreOptions = {}) {
-    checkArgument("MessageStore", "the last argument", options, objectForm);
-    const { name = "default", folder } = options;
+    checkOptions("MessageStore", options, storeForms);
+    const { name = "default", folder, policy = {} } = options;
+    checkOptions("MessageStore: policy", policy, policyForms);
     checkStoreName(name);
     readStoreRules(storeValues(options), noSources);
     this.name = name;
@@ -292,9 +294,8 @@ export class MessageStore implements AsyncDisposable {
 
   async #process(handler: MessageHandler, options: ProcessOptions): Promise<void> {
     checkArgument("process", "the handler", handler, functionForm);
-    checkArgument("process", "the last argument", options, objectForm);
+    checkOptions("process", options, processForms);
     const { signal, until = "stopped", onReport } = options;
-    checkArgument("process", "until", until, choiceForm("stopped", "empty", "once"));
     const values = storeValues(this.#options, options);
     const run = (message: Parameters<FunctionTarget["deliver"]>[0], ends: AbortSignal) =>
       handler({

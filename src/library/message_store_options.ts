@@ -9,6 +9,15 @@ import {
 } from "../retry/settings/retry_settings.ts";
 import type { Setting, SettingValues } from "../base/config/setting.ts";
 import { BatonError, errorMessage } from "../base/errors.ts";
+import {
+  choiceForm,
+  functionForm,
+  objectForm,
+  type OptionForm,
+  type OptionForms,
+  signalForm,
+  textForm,
+} from "./check_arguments.ts";
 import type { RetryPolicy } from "../retry/queue/retry_policy.ts";
 
 export interface MessageStoreOptions {
@@ -72,6 +81,43 @@ export interface ProcessOptions {
   /** Receives a report for each event that the log of `baton retry-processor run` would contain. */
   readonly onReport?: (report: ProcessorReport) => void;
 }
+
+/** The form of an option whose value `storeValues` or the caller checks. */
+const checkedLater: OptionForm = { expected: "", fits: () => true };
+
+export const storeForms: OptionForms<MessageStoreOptions> = {
+  name: textForm,
+  folder: textForm,
+  policy: objectForm,
+  maxCrashes: checkedLater,
+  maxMessages: checkedLater,
+  maxBytes: checkedLater,
+};
+
+export const policyForms: OptionForms<Partial<RetryPolicy>> = {
+  maxRetries: checkedLater,
+  backoff: checkedLater,
+  intervalMs: checkedLater,
+  delaysMs: checkedLater,
+  maxDelayMs: checkedLater,
+  jitter: checkedLater,
+  maxElapsedMs: checkedLater,
+};
+
+export const processForms: OptionForms<ProcessOptions> = {
+  signal: signalForm,
+  until: choiceForm("stopped", "empty", "once"),
+  concurrency: checkedLater,
+  order: checkedLater,
+  rate: checkedLater,
+  attemptTimeoutMs: checkedLater,
+  leaseMs: checkedLater,
+  drainMs: checkedLater,
+  breakerFailures: checkedLater,
+  breakerResetMs: checkedLater,
+  keepDoneMs: checkedLater,
+  onReport: functionForm,
+};
 
 export interface ProcessorReport {
   readonly level: "error" | "warning" | "info" | "detail";

@@ -1,11 +1,15 @@
 /** Reads files that settings name, and checks that only the owner can read a secret file. */
-import { readFileSync, type Stats, statSync } from "node:fs";
+import { lstatSync, readFileSync, type Stats, statSync } from "node:fs";
 import process from "node:process";
 import { BatonError, systemCallErrorReason } from "../errors.ts";
 
-/** Reads a file that a setting names. Throws CONFIG; `what` describes the file in the message. */
+/**
+ * Reads a file that a setting names. Throws CONFIG, also for a FIFO, because reading it may never end; `what` describes
+ * the file in the message.
+ */
 export function readConfiguredFile(file: string, what = file): Uint8Array {
   try {
+    if (lstatSync(file).isFIFO()) throw new Error("it is a FIFO");
     return readFileSync(file);
   } catch (cause) {
     throw new BatonError("CONFIG", `Cannot read ${what}: ${systemCallErrorReason(cause)}`, { cause });

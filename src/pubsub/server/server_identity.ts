@@ -17,6 +17,7 @@ import {
 import { join } from "node:path";
 import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
+import { shellQuoteIfNeeded } from "../../base/support/shell_quote.ts";
 import { flushPath } from "../../base/storage/durable_file.ts";
 import { hostname } from "node:os";
 
@@ -61,8 +62,8 @@ export function claimServerDataDir(dataDir: string, id: string, { wasMoved }: { 
     throw new BatonError(
       "CONFIG",
       `Cannot serve ${dataDir}: it is a copy or a backup of the data of "${id}". ` +
-        "If the original is never used again, " +
-        "add --moved",
+        "If the original is never used again, start it once with: " +
+        `baton pubsub server --id ${shellQuoteIfNeeded(id)} --data-dir ${shellQuoteIfNeeded(dataDir)} --moved`,
     );
   }
   writeClaim(dataDir, id, { isBackup: false });

@@ -169,6 +169,8 @@ test("a copy or a backup of a server's data is served only if an operator says t
     const refused = await session.run(`"$baton" pubsub server --id c1 --data-dir ${folder}`);
     expect([folder, refused.code, refused.stderr]).toEqual([folder, 78, expect.stringContaining("it is a copy")]);
   }
+  const { stderr } = await session.run('"$baton" pubsub server --id c1 --data-dir c1-copy');
+  expect(stderr).toMatch(/start it once with: baton pubsub server --id c1 --data-dir \S*c1-copy --moved\n/);
   await session.run("mv c1 c1-renamed");
   expect(await stopped(await serve("--id c1 --data-dir c1-copy --moved"))).toBe(0);
   expect(await stopped(await serve("--id c1 --data-dir c1-copy"))).toBe(0);

@@ -163,6 +163,8 @@ describe("submit", () => {
     expect(ended.code).toBe(85);
     expect(ended.stderr).toContain("512 lines are stored, the rest is not");
     expect(store.rows().length).toBe(512);
+    const json = await new Store().run("seq 2000 | @retry submit --lines --max-messages 1000 --json");
+    expect([json.code, JSON.parse(json.stdout)]).toEqual([85, expect.objectContaining({ stored: 512 })]);
   });
 
   test("a run from a crontab is silent; -v says what waits, so that a user knows what is not due", async () => {

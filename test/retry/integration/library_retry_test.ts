@@ -151,6 +151,9 @@ test("options are checked before anything is created", () => {
   expect(() => open({ policy: { maxRetries: -1 } })).toThrow("policy.maxRetries");
   expect(() => open({ policy: { delaysMs: [] } })).toThrow("policy.delaysMs");
   expect(() => open({ maxMessages: 0.5 })).toThrow("maxMessages");
+  const untyped = (options: object) => open(options as MessageStoreOptions);
+  expect(() => untyped({ maxMessage: 1 })).toThrow('there is no option "maxMessage"');
+  expect(() => untyped({ policy: { retries: 1 } })).toThrow('MessageStore: policy: there is no option "retries"');
 });
 
 test("a body, a handler or an end that is none is refused, and costs no message a try", async () => {
