@@ -6,8 +6,8 @@ import type { Way } from "./list_ways.ts";
 
 const ceilings: Readonly<Record<string, { readonly functions: number; readonly files: number }>> = {
   lock: { functions: 695, files: 97 },
-  wait: { functions: 100, files: 28 },
-  elect: { functions: 150, files: 38 },
+  wait: { functions: 98, files: 28 },
+  elect: { functions: 148, files: 38 },
   call: { functions: 381, files: 80 },
   put: { functions: 719, files: 117 },
   get: { functions: 695, files: 116 },

@@ -68,6 +68,12 @@ export function wasStdinClosedAtStart(): boolean {
  * Everything written to a closed output (`>&-`) is lost.
  */
 export function wasStreamClosedAtStart(fd: number): boolean {
+  return closedAtStart[fd] ??= isStreamClosed(fd);
+}
+
+const closedAtStart: (boolean | undefined)[] = [];
+
+function isStreamClosed(fd: number): boolean {
   if (!("Bun" in globalThis) || process.platform !== "linux") return false;
   try {
     return isCloseOnExec(fd);

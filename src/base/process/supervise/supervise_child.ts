@@ -21,6 +21,7 @@ import {
 } from "../proc/process_table.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
 import type { JobTable, JobTableEntry } from "../proc/job_table.ts";
+import { wasStreamClosedAtStart } from "../spawn/inherited_descriptors.ts";
 import { resolveCommand } from "../spawn/resolve_command.ts";
 import { raiseLimitForDescriptors } from "../spawn/shell_start.ts";
 import { type Libc, loadLibc } from "../libc.ts";
@@ -181,10 +182,11 @@ export class PreparedChild {
 
 /**
  * Does what the start of a command needs and its lease does not change, while the caller waits for the lease: loads
- * libc and finds the command's file. The start only checks that the file is still there.
+ * libc, finds closed streams and the command's file. The start only checks that the file is still there.
  */
 export function prepareForCommand([name]: readonly string[]): void {
   void loadLibc();
+  for (const fd of [0, 1, 2]) wasStreamClosedAtStart(fd);
   if (name !== undefined) resolveCommand(name, process.env["PATH"]);
 }
 
