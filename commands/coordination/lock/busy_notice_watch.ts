@@ -160,6 +160,6 @@ export class BusyNoticeWatch {
   }
 
   #tell(what: string): void {
-    this.#io.err(`baton: --on-busy-for ${what}\n`);
+    this.#io.err(`baton: --on-busy-for of ${JSON.stringify(this.#name)} ${what}\n`);
   }
 }

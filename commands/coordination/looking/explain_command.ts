@@ -3,7 +3,7 @@ import { printJson } from "../../../src/base/terminal/io.ts";
 import { type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { lockHoldStartMs } from "../../../src/coordination/history/busy_notice.ts";
-import { lockHolderRow, lockWaiterRow } from "../../../src/coordination/admin/object_details.ts";
+import { findObjectKinds, lockHolderRow, lockWaiterRow } from "../../../src/coordination/admin/object_details.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
 import { parseContenderNode, parseHolderNode } from "../../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
@@ -17,7 +17,7 @@ import { exitCodes } from "../../../src/base/exit_codes.ts";
 import type { ExplainJson } from "../../json_shapes/lock_shapes.ts";
 import { type ExplainedLockFacts, explainLock } from "./explain_lock.ts";
 import { formatIsoTime } from "./history_view.ts";
-import { requireOneName } from "../../name_arguments.ts";
+import { describeOtherKindsWithName, requireOneName } from "../../name_arguments.ts";
 import { formatUtcSecond } from "../../../src/base/support/instant.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
@@ -46,8 +46,14 @@ export const explainCommand = defineCommand({
   async run(call) {
     const { values, io } = call;
     const name = requireOneName("explain", call.names);
-    const facts = await runInCoordinationSession(call, (zk) => readFacts(zk, name, values.root));
-    const { state, events, sentence, unknown } = explainLock(facts);
+    const { root } = values;
+    const { state, events, sentence, unknown } = await runInCoordinationSession(call, async (zk) => {
+      const explanation = explainLock(await readFacts(zk, name, root));
+      if (explanation.events.length > 0) return explanation;
+      const others = describeOtherKindsWithName(await findObjectKinds(zk, name, root), { kind: "lock", name });
+      const nothing = `No lock with the name "${name}" is in use, and no hold of it is recorded`;
+      return { ...explanation, sentence: `${nothing}${others}` };
+    });
     const isKnown = events.length > 0;
     if (values.json) {
       printJson<ExplainJson>(io, {

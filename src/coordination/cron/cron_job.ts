@@ -1,4 +1,5 @@
 /** Runs the command of a cron job for one tick, under the tick's lease, and records how the command ended. */
+import { formatUtcMinute } from "../../base/support/instant.ts";
 import { closeSync, statSync } from "node:fs";
 import process from "node:process";
 import type { CoordinationServers } from "../connect/coordination_servers.ts";
@@ -150,7 +151,9 @@ export async function tellCronFailure(
 ): Promise<void> {
   const { name, line, options: { onFailure } } = job;
   if (onFailure === undefined || stopJobs.aborted) return;
-  const tell = (what: string) => log("error", "on_failure_failed", `${name}: on-failure ${what}`, { name, line });
+  const tick = failed.tickMs === null ? "" : ` of tick ${formatUtcMinute(failed.tickMs)}`;
+  const tell = (what: string) =>
+    log("error", "on_failure_failed", `${name}: on-failure${tick} ${what}`, { name, line });
   log("info", "on_failure", `${name}: runs ${onFailure}`, { name, line });
   const env = cronEnvironment(io, job);
   await runFailureNotice(failed, { line: onFailure, env, cwd: jobFolder(env), clock, tell }, stopJobs);

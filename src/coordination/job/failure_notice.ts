@@ -8,7 +8,7 @@ import type { Io } from "../../base/terminal/io.ts";
 import type { HistoryRecord } from "../history/history_record.ts";
 import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { formatUtcSecond } from "../../base/support/instant.ts";
+import { formatUtcMinute, formatUtcSecond } from "../../base/support/instant.ts";
 import type { LockEnding } from "./lock_ending.ts";
 import type { LockLeaseWithTick } from "../tick/acquire_tick.ts";
 import { type CallNotice, type NoticeCommand, runNoticeCommand } from "./notice_command.ts";
@@ -100,8 +100,8 @@ export function failedJobOfEnding(
 
 export interface FailureNoticeOptions extends Pick<NoticeCommand, "line" | "env" | "cwd"> {
   readonly clock: Clock;
-  /** Reports that the command itself failed, with the end of a sentence. */
-  readonly tell: (what: string) => void;
+  /** Reports that the command for a job failed, with the end of a sentence. */
+  readonly tell: (what: string, job: FailedJob) => void;
 }
 
 /** Runs the command once for one failure. Never rejects. */
@@ -113,8 +113,8 @@ export async function runFailureNotice(
   if (signal.aborted) return;
   const { variables, text } = failureNoticeText(job);
   const failure = await runNoticeCommand({ line, env: { ...env, ...variables }, text, cwd }, { clock, signal });
-  if (failure !== null) tell(failure);
-  else if (signal.aborted) tell("was stopped before its end");
+  if (failure !== null) tell(failure, job);
+  else if (signal.aborted) tell("was stopped before its end", job);
 }
 
 /** The notices of one call. A notice that cannot run yet waits for its turn. */
@@ -136,7 +136,12 @@ export class FailureNotices implements CallNotice {
     },
   ) {
     this.#turns = Array.from({ length: parallel }, () => Promise.resolve());
-    this.#options = { line, env: io.env, clock, tell: (what) => io.err(`baton: --on-failure ${what}\n`) };
+    const tell = (what: string, { name, item, tickMs }: FailedJob) => {
+      const of = item === undefined ? JSON.stringify(name) : `item ${JSON.stringify(item)} of ${JSON.stringify(name)}`;
+      const tick = tickMs === null ? "" : `, tick ${formatUtcMinute(tickMs)}`;
+      io.err(`baton: --on-failure of ${of}${tick} ${what}\n`);
+    };
+    this.#options = { line, env: io.env, clock, tell };
   }
 
   /** Runs the command while the call goes on. */

@@ -191,7 +191,7 @@ describe("a term", () => {
   test("is told by --on-failure when nobody leads; not after a success", async () => {
     const tell = `--on-failure 'cat >told; exec "$baton" leader told --json'`;
     const failed = await session.run(elect(`told -q ${tell} --value a:1 -- sh -c 'exit 4'`));
-    expect(failed).toMatchObject({ code: 4, stderr: expect.stringMatching(/--on-failure exited with 1\n$/) });
+    expect(failed).toMatchObject({ code: 4, stderr: expect.stringMatching(/--on-failure of "told" exited with 1\n$/) });
     expect(session.read("told")).toMatch(/^name: told\nresult: failed\nexit code: 4\n/);
     expect(await session.run(elect(`told -q ${tell} --value a:1 -- true`))).toMatchObject({ code: 0, stderr: "" });
   });

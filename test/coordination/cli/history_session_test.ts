@@ -5,6 +5,7 @@ import { historyNodePath, readHistoryNode } from "../../../src/coordination/hist
 import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
+import { untilMade } from "../../support/baton_session.ts";
 import { describeBackend, zooKeeperEnsemble } from "../../support/backends.ts";
 import { tierBackends } from "../../support/tier.ts";
 import { BatonSession } from "../../support/baton_session.ts";
@@ -107,10 +108,28 @@ for (const kind of tierBackends) {
 
     test("an election has a history of its own: one record for each term", async () => {
       expect((await session.run('"$baton" elect db2 --restart never --history -- sh -c "exit 4"')).code).toBe(4);
-      expect((await session.run('"$baton" history db2')).code).toBe(1);
+      expect((await session.run('"$baton" history db2 --kind lock')).code).toBe(1);
       expect((await history("db2", "--kind election")).records).toMatchObject([{ result: "failed", exit_code: 4 }]);
-      const shown = await session.run('"$baton" history db2 --kind election');
-      expect(shown.stdout).toContain("exit code 4");
+      expect((await session.run('"$baton" history db2')).stdout).toContain("exit code 4"); // no lock has this name
+    });
+
+    test("history and explain of an election without a history say that there is one, and how to show it", async () => {
+      const script = `echo >"$dir/leads"; ${untilMade('"$dir/go-led"')}`;
+      const leader = session.start(`exec "$baton" elect led --restart never -- sh -c '${script}'`);
+      await session.made("leads");
+      const other = "; there is an election of this name: baton who --kind election led";
+      const shown = await session.run('"$baton" history led');
+      expect(shown).toMatchObject({ code: 1, stdout: "" });
+      expect(shown.stderr).toBe(
+        `baton: "led" has no history: baton lock, elect and pool record it only with --history${other}\n`,
+      );
+      const explained = await session.run('"$baton" explain led');
+      expect(explained.code).toBe(1);
+      expect(explained.stdout).toStartWith(
+        `No lock with the name "led" is in use, and no hold of it is recorded${other}\n`,
+      );
+      await session.run("touch go-led");
+      await leader.ended;
     });
 
     test("explain prints the time line and why the lock waits; 1 if nothing is known", async () => {
@@ -132,7 +151,11 @@ for (const kind of tierBackends) {
       await session.run("touch go-why");
       await holder.ended;
       expect((await session.run('"$baton" explain why')).stdout).toContain('"why" is free: the hold of ');
-      expect(await session.run('"$baton" explain unknown')).toMatchObject({ code: 1 });
+      const unknown = await session.run('"$baton" explain unknown');
+      expect(unknown.code).toBe(1);
+      expect(unknown.stdout).toStartWith(
+        'No lock with the name "unknown" is in use, and no hold of it is recorded\n',
+      );
     });
 
     test("--on-busy-for runs its command once for a hold, from a refused or waiting call", async () => {
@@ -159,7 +182,7 @@ for (const kind of tierBackends) {
       await waiting.ended;
       expect(await waiting.ended).toMatchObject({
         code: 4,
-        stderr: expect.stringContaining("--on-busy-for exited with 3"),
+        stderr: expect.stringContaining('--on-busy-for of "later" exited with 3'),
       });
       expect((await session.run('"$baton" lock long --on-busy-for 1h -- true')).code).toBe(64);
     });

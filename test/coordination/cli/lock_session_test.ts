@@ -300,7 +300,7 @@ describe("--on-failure", () => {
     expect(await session.run(failing("echo told", "true"))).toMatchObject({ code: 0, stderr: "" });
     expect(await session.run(failing("exit 9", "false"))).toMatchObject({
       code: 1,
-      stderr: "baton: --on-failure exited with 9\n",
+      stderr: 'baton: --on-failure of "job" exited with 9\n',
     });
     expect((await session.run(failing("", "false"))).code).toBe(64);
   });

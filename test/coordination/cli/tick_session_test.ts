@@ -166,7 +166,7 @@ for (const kind of backends) {
       expect(await session.run('"$baton" history nothing')).toMatchObject({
         code: 1,
         stdout: "",
-        stderr: 'baton: lock "nothing" has no history; baton lock --history records it\n',
+        stderr: 'baton: "nothing" has no history: baton lock, elect and pool record it only with --history\n',
       });
     });
 

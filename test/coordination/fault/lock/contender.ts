@@ -97,6 +97,8 @@ export class Contender {
         ...process.env,
         BATON_SERVERS: proxies.map((proxy) => proxy.servers).join(","),
         BATON_SESSION_TIMEOUT: `${options.sessionTimeoutMs}ms`,
+        // A contender that starts during an outage of the servers waits for them, on a slow machine as well.
+        BATON_CONNECT_TIMEOUT: "60s",
       },
     });
     this.#child.stderr?.on("data", (chunk: Uint8Array) => {

@@ -31,7 +31,7 @@ test("a connection that is lost while the holder is looked for does not end the 
       return io.stderr() !== "";
     });
     await bench.within(watch.end(), 40_000);
-    expect(io.stderr()).toBe("baton: --on-busy-for exited with 3\n");
+    expect(io.stderr()).toBe('baton: --on-busy-for of "demo" exited with 3\n');
     return zk.sent.length;
   });
 });

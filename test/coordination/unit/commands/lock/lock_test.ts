@@ -112,7 +112,7 @@ describe("the order of things", () => {
     expect(bench.io.stderr()).toBe("");
     bench.send("SIGTERM");
     expect(await running).toBe(7);
-    expect(bench.io.stderr()).toBe("baton: --on-failure was stopped before its end\n");
+    expect(bench.io.stderr()).toBe('baton: --on-failure of "job" was stopped before its end\n');
   });
 
   test("after a breach the session is not ended: others get the lock only when its time is over", async () => {
