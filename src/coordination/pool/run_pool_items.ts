@@ -66,7 +66,10 @@ class PoolRun {
   readonly #closing = new Set<Promise<void>>();
   #hasShortJobs = false;
   #ends = 0;
-  /** Facts about the last list. `again` is the number of consecutive lists without an ended item between them. */
+  /**
+   * The last list: when it was read, and how many items had ended by then. `again` counts the lists before it that were
+   * read since the last item ended.
+   */
   #listed = { ends: -1, ms: 0, again: 0 };
   #isListed = false;
   /** Whether further items of the list may come, and whether the next ones are being read. */

@@ -209,14 +209,13 @@ class Round {
     return first + second.stored;
   }
 
-  /** Submits lines from the first on, and what the store refused once more. Returns how many are stored. */
+  /** Submits lines from the first on, and what is not stored once more. Returns how many are stored. */
   async #submitWhenThereIsRoom(count: number): Promise<number> {
     const deadlineMs = performance.now() + 60_000;
     for (let stored = 0;;) {
       const result = await this.#submitJson(stored, count - stored, () => {});
       stored += result.stored;
-      const isRefused = result.exitCode === storeFull || result.exitCode === unreachable;
-      if (!isRefused || performance.now() > deadlineMs) return stored;
+      if (result.exitCode === 0 || performance.now() > deadlineMs) return stored;
       await sleep(systemClock(), 500);
     }
   }
@@ -281,8 +280,17 @@ class Round {
   async #chaos(processors: ChildProcess[], target: readonly string[]): Promise<void> {
     const { kills, stops } = this.#plan;
     // Who is killed before he has tried anything has lost nothing.
-    const isAtWork = () => this.#seen.size > 0 || existsSync(join(this.#folder, "tries"));
-    await eventually(isAtWork, { withinMs: 90_000, what: "the first try" });
+    const isAtWork = () => {
+      // One that found no database when it started is started again, as a supervisor of services does.
+      for (const [at, { exitCode }] of processors.entries()) {
+        if (exitCode === unreachable) processors[at] = this.#processor(target);
+      }
+      return this.#seen.size > 0 || existsSync(join(this.#folder, "tries"));
+    };
+    await eventually(isAtWork, { withinMs: 90_000, what: "the first try" }).catch((thrown: unknown) => {
+      const ends = processors.map(({ exitCode, signalCode }) => exitCode ?? signalCode ?? "runs").join(", ");
+      throw new Error(`No first try; the processors: ${ends}`, { cause: thrown });
+    });
     const pick = () => Math.floor(this.#random() * processors.length);
     for (let event = 0; event < kills + stops; event++) {
       await sleep(systemClock(), 200 + this.#random() * 1300);
