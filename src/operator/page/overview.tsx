@@ -3,16 +3,16 @@ import { useComputed } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import type { FollowedCoordinationRow, HolderRow } from "../../base/rows/object_row.ts";
 import type { StoreRow } from "../../base/rows/store_row.ts";
-import { ageText, countText, shownText, utcTimeText } from "../ui/shown_text.ts";
+import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { UiTableName } from "../ui/ui_rows.ts";
 import { attentionByView, countOfSeverity } from "./attention.ts";
 import { AttentionList } from "./attention_list.tsx";
 import { Spark } from "./charts.tsx";
 import { Card, PageHead } from "./frame.tsx";
 import { Mark, type MarkKind, StateMark } from "./marks.tsx";
-import { aboutProgram, pageTables, programNowMinuteMs, programNowMs } from "./page_state.ts";
+import { aboutProgram, pageTables, programNowMinuteMs } from "./page_state.ts";
 import { newestTotal, recordedHour, recordedPoints } from "./recorded_hour.ts";
-import { HeldTime, parseInstantMs, participantText, RelativeTimeText, RowLink } from "./row_parts.tsx";
+import { AgeText, HeldTime, parseInstantMs, participantText, RelativeTimeText, RowLink } from "./row_parts.tsx";
 import { dayRunTotals, judgedSchedules, ScheduleLanes } from "./schedules.tsx";
 import type { ViewName } from "./view_names.ts";
 
@@ -89,17 +89,12 @@ function Activity(): JSX.Element {
             <span>
               {name !== "" && <b>{shownText(name)}</b>} {shownText(what)}
             </span>
-            <EventAge atMs={atMs} />
+            <AgeText since={new Date(atMs).toISOString()} />
           </li>
         ))}
       </ul>
     </Card>
   );
-}
-
-function EventAge({ atMs }: { readonly atMs: number }): JSX.Element {
-  const text = useComputed(() => ageText(programNowMs.value - atMs));
-  return <time title={utcTimeText(atMs)}>{text}</time>;
 }
 
 const rateText = (rate: number) => rate >= 10 ? countText(Math.round(rate)) : String(Math.round(rate * 10) / 10);

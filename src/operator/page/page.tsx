@@ -1,6 +1,7 @@
 /** Builds the page of `baton ui`: the frame, and the view that the URL names. */
-import { computed, type Signal, signal, useComputed, useSignalEffect } from "@preact/signals";
+import { computed, signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { UiTableName, UiTables } from "../ui/ui_rows.ts";
 import { ActionDialog } from "./action_dialog.tsx";
@@ -240,26 +241,16 @@ function TableCard<Name extends UiTableName>({ title, ...table }: {
 const announceEveryMs = 10_000;
 
 function Announcements(): JSX.Element {
-  const said: Signal<{ readonly text: string; readonly atMs: number }> = useComputed(() => {
-    const count = attentionItems.value.length;
-    const attention = count === 0
-      ? ""
-      : `, ${countText(count)} ${count === 1 ? "thing needs" : "things need"} attention`;
-    return { text: `${connectionText()}${attention}`, atMs: programNowMs.value - programNowMs.value % announceEveryMs };
-  });
-  const text = useSlowText(said);
+  const text = useSignal("");
+  useEffect(() => {
+    const announce = () => {
+      const count = attentionItems.peek().length;
+      const attention = `, ${countText(count)} ${count === 1 ? "thing needs" : "things need"} attention`;
+      text.value = `${connectionText()}${count === 0 ? "" : attention}`;
+    };
+    announce();
+    const timer = setInterval(announce, announceEveryMs);
+    return () => clearInterval(timer);
+  }, []);
   return <p class="unseen" role="status">{text}</p>;
-}
-
-/** Returns a text that changes at most once per interval. */
-function useSlowText(said: Signal<{ readonly text: string; readonly atMs: number }>): Signal<string> {
-  const slow = useComputed(() => ({ current: "", atMs: 0 })).peek();
-  return useComputed(() => {
-    const { text, atMs } = said.value;
-    if (atMs !== slow.atMs) {
-      slow.atMs = atMs;
-      slow.current = text;
-    }
-    return slow.current;
-  });
 }

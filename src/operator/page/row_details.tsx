@@ -6,8 +6,8 @@ import { ageText, countText, shownText, utcTimeText } from "../ui/shown_text.ts"
 import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import type { FollowedScheduleRow, RecordedRunRow } from "../../base/rows/schedule_row.ts";
-import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
-import type { RatedStoreRow, TimedLockRow } from "../ui/ui_rows.ts";
+import type { TopicServerRow } from "../../base/rows/topic_row.ts";
+import type { RatedStoreRow, RatedTopicRow, TimedLockRow } from "../ui/ui_rows.ts";
 import { HolderActions } from "./action_dialog.tsx";
 import { DeadLetters } from "./dead_letters.tsx";
 import { Lane, LaneAxis, type LaneBlock } from "./charts.tsx";
@@ -71,7 +71,7 @@ function Details({ shown: { table, key } }: { readonly shown: OpenRowKey }): JSX
   }
   if (table === "pools") return <PoolDetails row={row as FollowedPoolRow} />;
   if (table === "ticks") return <TickDetails row={row as FollowedScheduleRow} />;
-  if (table === "topics") return <TopicDetailsView key={key} row={row as TopicListRow} />;
+  if (table === "topics") return <TopicDetailsView key={key} row={row as RatedTopicRow} />;
   if (table === "stores") return <StoreDetails key={key} row={row as RatedStoreRow} />;
   return (
     <>

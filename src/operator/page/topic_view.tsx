@@ -8,7 +8,8 @@ import { ActionButton } from "./action_dialog.tsx";
 import { pageTables } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
 import { bytesText, Fields, ShortTable } from "./row_parts.tsx";
-import { type AnsweredTopicRow, topicReadingFrom } from "../ui/topic_reading.ts";
+import type { AnsweredTopicRow } from "../ui/topic_reading.ts";
+import type { RatedTopicRow } from "../ui/ui_rows.ts";
 import { hourText, Spark } from "./charts.tsx";
 import type { MarkKind } from "./marks.tsx";
 import { type HourPoints, topicPoints } from "./recorded_hour.ts";
@@ -17,24 +18,21 @@ const readEveryMs = 2000;
 
 interface TopicAnswer {
   readonly now: AnsweredTopicRow | null;
-  /** Messages put into the topic per second; null before the second reading. */
-  readonly rate: number | null;
   readonly why: string;
 }
 
 /** Reads the details of a topic at intervals while it is shown. */
 function useTopicReading(topic: string): Signal<TopicAnswer> {
-  const read = useSignal<TopicAnswer>({ now: null, rate: null, why: "" });
+  const read = useSignal<TopicAnswer>({ now: null, why: "" });
   useSignalEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
     let isOver = false;
     const look = async () => {
-      const before = read.peek().now;
       try {
         const now = await requestJsonFromProgram<AnsweredTopicRow>(`/topic?${new URLSearchParams({ topic })}`);
-        read.value = { now, rate: before === null ? null : topicReadingFrom(before, now).rate, why: "" };
+        read.value = { now, why: "" };
       } catch (thrown) {
-        read.value = { now: before, rate: null, why: thrown instanceof Error ? thrown.message : String(thrown) };
+        read.value = { now: read.peek().now, why: thrown instanceof Error ? thrown.message : String(thrown) };
       }
       if (!isOver) timer = setTimeout(look, readEveryMs);
     };
@@ -47,9 +45,10 @@ function useTopicReading(topic: string): Signal<TopicAnswer> {
   return read;
 }
 
-export function TopicDetailsView({ row }: { readonly row: TopicListRow }): JSX.Element {
-  const { topic, server, epoch } = row;
-  const { now, rate, why } = useTopicReading(topic).value;
+export function TopicDetailsView({ row }: { readonly row: RatedTopicRow }): JSX.Element {
+  const { topic, server, epoch, reading } = row;
+  const rate = reading?.rate ?? null;
+  const { now, why } = useTopicReading(topic).value;
   const facts: [string, string][] = [["Owner", server], ["State", topicStateText(row)], ["Epoch", countText(epoch)]];
   if (now !== null) {
     facts.push(
