@@ -181,7 +181,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         const askedBy = releaseWhenAsked();
         // By keyboard alone, when the row has the next holder: the button, the reason, the name of the button.
         const stat = await zk.exists(`${lockPath("nightly").holders}/${next}`);
-        await page.locator("dialog[open] td", { hasText: String(stat?.czxid) }).waitFor();
+        await page.locator("dialog[open] td[data-head=Token]", { hasText: String(stat?.czxid) }).waitFor();
         await page.getByRole("button", { name: "Ask to release…" }).focus();
         await page.keyboard.press("Enter");
         await dialog("").locator("input[name=reason]").focus();
