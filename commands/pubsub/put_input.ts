@@ -1,7 +1,7 @@
 /** Opens the inputs of `put` and `baton publish`: a text, a file, its lines, several files, or stdin as it arrives. */
 import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { wasStdinClosedAtStart } from "../../src/base/process/spawn/inherited_descriptors.ts";
+import { wasStreamClosedAtStart } from "../../src/base/process/spawn/inherited_descriptors.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { PutInputProgress } from "../../src/pubsub/client/client_state.ts";
 import {
@@ -161,7 +161,7 @@ async function readWhole(path: string | null): Promise<Uint8Array> {
 
 /** Reads a file, or stdin if `path` is null. */
 async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
-  if (path === null && wasStdinClosedAtStart()) {
+  if (path === null && wasStreamClosedAtStart(0)) {
     const why = "it was closed when baton was started; redirect it from a file, or from /dev/null for an empty message";
     throw new BatonError("IO", `Cannot read stdin: ${why}`);
   }

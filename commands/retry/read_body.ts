@@ -1,6 +1,6 @@
 /** Reads the body of a message from a file or from stdin, up to a limit. */
 import { createReadStream } from "node:fs";
-import { wasStdinClosedAtStart } from "../../src/base/process/spawn/inherited_descriptors.ts";
+import { wasStreamClosedAtStart } from "../../src/base/process/spawn/inherited_descriptors.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { unreadableInputError } from "../input_files.ts";
 
@@ -8,7 +8,7 @@ const readBytes = 256 << 10;
 
 /** Reads a file, or stdin if `path` is null. A chunk is valid only until the next chunk is read. Throws IO. */
 export async function* readInputChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
-  if (path === null && wasStdinClosedAtStart()) {
+  if (path === null && wasStreamClosedAtStart(0)) {
     const why =
       "it was closed when baton was started; use a file, or </dev/null for an empty message (call also has --no-stdin)";
     throw new BatonError("IO", `Cannot read the message from stdin: ${why}`);

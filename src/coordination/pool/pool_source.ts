@@ -1,7 +1,7 @@
 /** Reads the items of a pool from standard input, a file, the command line, or the output of a query. */
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
-import { wasStdinClosedAtStart } from "../../base/process/spawn/inherited_descriptors.ts";
+import { wasStreamClosedAtStart } from "../../base/process/spawn/inherited_descriptors.ts";
 import { BatonError, systemCallErrorReason } from "../../base/errors.ts";
 import { ParsedPoolItems, parsePoolItems, poolItemsBytesMax, type PoolPath } from "./pool_path.ts";
 import { rejectOnAbort } from "../../base/support/abort.ts";
@@ -49,7 +49,7 @@ const stdinName = "standard input";
 
 /** Throws IO if stdin was closed when this process started. */
 function checkStdin(): void {
-  if (!wasStdinClosedAtStart()) return;
+  if (!wasStreamClosedAtStart(0)) return;
   const why = "it is closed; use </dev/null for an empty list";
   throw new BatonError("IO", `Cannot read the items from ${stdinName}: ${why}`);
 }

@@ -54,24 +54,16 @@ function isOpen(fd: number): boolean {
   }
 }
 
-/**
- * Returns true if stdin was closed when this process started (`<&-`), so that it reads like an empty file. Bun opens
- * /dev/null in place of a closed standard stream and marks it close-on-exec, which no inherited stream is. Returns
- * false under Deno and outside Linux, where a closed stdin is not visible.
- */
-export function wasStdinClosedAtStart(): boolean {
-  return wasStreamClosedAtStart(0);
-}
+const closedAtStart: boolean[] = [];
 
 /**
- * Returns true if a standard stream was closed when this process started, with the limits of `wasStdinClosedAtStart`.
- * Everything written to a closed output (`>&-`) is lost.
+ * Returns true if a standard stream was closed when this process started (`<&-`, `>&-`): stdin then reads like an empty
+ * file, and everything written to an output is lost. Bun opens /dev/null in place of a closed standard stream and marks
+ * it close-on-exec, which no inherited stream is. Returns false under Deno and outside Linux, where this is not visible.
  */
 export function wasStreamClosedAtStart(fd: number): boolean {
   return closedAtStart[fd] ??= isStreamClosed(fd);
 }
-
-const closedAtStart: (boolean | undefined)[] = [];
 
 function isStreamClosed(fd: number): boolean {
   if (!("Bun" in globalThis) || process.platform !== "linux") return false;
@@ -84,7 +76,7 @@ function isStreamClosed(fd: number): boolean {
 
 /** Returns true if the descriptor is close-on-exec. Linux only. Throws if the descriptor is not open. */
 function isCloseOnExec(fd: number): boolean {
-  const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"))?.[1] ?? "0";
+  const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"))?.[1];
   const closeOnExec = 0o2000000;
-  return (Number.parseInt(flags, 8) & closeOnExec) !== 0;
+  return (Number(`0o${flags}`) & closeOnExec) !== 0;
 }
