@@ -2,6 +2,7 @@
  * Manages the guard process for baton: starts the guard, renews its deadlines, and receives its reports. Replaces a
  * guard that dies or stops responding while a command needs a guard.
  */
+import process from "node:process";
 import { BatonError, errorMessage } from "../../errors.ts";
 import { rejectOnAbort } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
@@ -113,9 +114,14 @@ type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Pro
 const guardName = "lock-guard";
 const guardWord = "__guard";
 
+/** Keeps Bun from preparing memory for objects in advance, which the guard does not need. */
+const guardVariables = { BUN_JSC_warmUpMarkedBlockCount: "0" };
+
 /** Starts the guard process. Its working directory is /, so that the guard keeps no file system busy. */
-const startGuardProcess: StartGuardProcess = (onLine) =>
-  startHelperProcess({ args: [guardWord], argv0: guardName, cwd: "/", stderr: 2 }, onLine);
+const startGuardProcess: StartGuardProcess = (onLine) => {
+  const env = { ...process.env as Record<string, string>, ...guardVariables };
+  return startHelperProcess({ args: [guardWord], argv0: guardName, cwd: "/", env, stderr: 2 }, onLine);
+};
 
 export function isGuardProcess(pid: number): boolean {
   const words = readProcessArguments(pid);
