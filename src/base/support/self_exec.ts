@@ -7,10 +7,14 @@ import process from "node:process";
  * needs no script argument, because it contains the script.
  */
 export function ownProgramCommand(): [command: string, ...args: string[]] {
+  if (isCompiledProgram()) return [executable(process.execPath)];
   const main = process.argv[1] ?? "";
-  if (main.startsWith("/$bunfs/")) return [executable(process.execPath)];
   if ("Deno" in globalThis) return [process.execPath, "run", "-A", "--quiet", main];
   return [process.execPath, main];
+}
+
+export function isCompiledProgram(): boolean {
+  return process.argv[1]?.startsWith("/$bunfs/") === true;
 }
 
 /**

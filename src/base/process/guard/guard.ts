@@ -7,6 +7,7 @@ import { BatonError, errorMessage } from "../../errors.ts";
 import { rejectOnAbort } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { processSystem } from "../../support/own_process.ts";
+import { isCompiledProgram } from "../../support/self_exec.ts";
 import { type HelperProcess, markHelperEnding, startHelperProcess } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { readProcess, readProcessArguments, whyProcessTableIsUnusable } from "../proc/process_table.ts";
@@ -114,13 +115,16 @@ type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Pro
 const guardName = "lock-guard";
 const guardWord = "__guard";
 
-/** Keeps Bun from preparing memory for objects in advance, which the guard does not need. */
+/**
+ * Keeps Bun from preparing memory for objects in advance, which the guard does not need. Only the release of Bun that
+ * is in the compiled program is sure to know this variable; a release that does not know it ends with an error.
+ */
 const guardVariables = { BUN_JSC_warmUpMarkedBlockCount: "0" };
 
 /** Starts the guard process. Its working directory is /, so that the guard keeps no file system busy. */
 const startGuardProcess: StartGuardProcess = (onLine) => {
-  const env = { ...process.env as Record<string, string>, ...guardVariables };
-  return startHelperProcess({ args: [guardWord], argv0: guardName, cwd: "/", env, stderr: 2 }, onLine);
+  const env = isCompiledProgram() && { env: { ...process.env as Record<string, string>, ...guardVariables } };
+  return startHelperProcess({ args: [guardWord], argv0: guardName, cwd: "/", ...env, stderr: 2 }, onLine);
 };
 
 export function isGuardProcess(pid: number): boolean {
