@@ -1,5 +1,5 @@
 /** `baton check`: tells a command whether its lock is still held, and for how long it will at least be held. */
-import { readLeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
+import { readLeaseNote } from "../../../src/base/process/supervise/read_lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { isPidNamespaceInsideJob } from "../../../src/base/process/proc/process_table.ts";
 import { printJson } from "../../../src/base/terminal/io.ts";

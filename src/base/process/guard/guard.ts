@@ -115,15 +115,10 @@ type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Pro
 const guardName = "lock-guard";
 const guardWord = "__guard";
 
-/**
- * Keeps Bun from preparing memory for objects in advance, which the guard does not need. Only the release of Bun that
- * is in the compiled program is sure to know this variable; a release that does not know it ends with an error.
- */
-const guardVariables = { BUN_JSC_warmUpMarkedBlockCount: "0" };
-
 /** Starts the guard process. Its working directory is /, so that the guard keeps no file system busy. */
 const startGuardProcess: StartGuardProcess = (onLine) => {
-  const env = isCompiledProgram() && { env: { ...process.env as Record<string, string>, ...guardVariables } };
+  // Keeps Bun from preparing memory in advance. A release of Bun that does not know the variable would not start.
+  const env = isCompiledProgram() && { env: { ...process.env, BUN_JSC_warmUpMarkedBlockCount: "0" } };
   return startHelperProcess({ args: [guardWord], argv0: guardName, cwd: "/", ...env, stderr: 2 }, onLine);
 };
 

@@ -26,7 +26,7 @@ export interface HelperProcessOptions {
    * The working directory of the helper; by default this process's own, even if the helper may not enter that folder.
    */
   readonly cwd?: string;
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
   readonly stderr?: number;
   /** If true, the event loop of this process stays alive while the helper runs. */
   readonly isWaitedFor?: boolean;

@@ -57,9 +57,10 @@ function isOpen(fd: number): boolean {
 const closedAtStart: boolean[] = [];
 
 /**
- * Returns true if a standard stream was closed when this process started (`<&-`, `>&-`): stdin then reads like an empty
- * file, and everything written to an output is lost. Bun opens /dev/null in place of a closed standard stream and marks
- * it close-on-exec, which no inherited stream is. Returns false under Deno and outside Linux, where this is not visible.
+ * Returns true if a standard stream was closed when this process started. A closed input (`<&-`) reads like an empty
+ * file; everything written to a closed output (`>&-`) is lost. Bun opens /dev/null in place of a closed stream and
+ * marks it close-on-exec, which no inherited stream is. Returns false under Deno and outside Linux, where a closed
+ * stream is not visible.
  */
 export function wasStreamClosedAtStart(fd: number): boolean {
   return closedAtStart[fd] ??= isStreamClosed(fd);

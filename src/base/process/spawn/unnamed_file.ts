@@ -2,12 +2,11 @@
  * Makes files without a name, in memory if possible. Such a file disappears when no process has it open. Other
  * processes reach the file through /proc. Linux only, except for the standard input of a command.
  */
-import { closeSync, constants, fstatSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BatonError, errorMessage } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
-import { readProcessOrUnknown } from "../proc/process_table.ts";
 
 /** The first folder keeps its files in memory; the second exists everywhere. */
 const folders = ["/dev/shm", "/tmp"];
@@ -45,32 +44,6 @@ export function openUnnamedFileIn(folder: string): number | null {
   } catch {
     return null; // the folder is missing, not writable, or on a file system without unnamed files
   }
-}
-
-/**
- * Opens a file of another process for reading, by its path /proc/PID/fd/N. Returns a descriptor, which the caller
- * closes. Returns null if that process has ended or closed the file, or if N now belongs to a pipe, socket, device or
- * folder. N may also belong to another file by now; the caller must detect that. Throws other system errors, such as
- * EACCES.
- */
-export function openFileOfOtherProcess(path: string): number | null {
-  let fd: number;
-  try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENXIO" || code === "EISDIR") return null; // ENXIO: a socket
-    if (hasEnded(Number(path.split("/")[2]))) return null; // after its end, the files of the process belong to root
-    throw error;
-  }
-  if (fstatSync(fd).isFile()) return fd;
-  closeSync(fd);
-  return null;
-}
-
-function hasEnded(pid: number): boolean {
-  const row = readProcessOrUnknown(pid);
-  return row === null || (row !== "unknown" && (row.dead || row.isEnding));
 }
 
 /**

@@ -2,12 +2,12 @@
  * The lease note is a file without a name, in memory, that tells the command's processes how long the lock is held. The
  * file belongs to baton's process and disappears with it. `baton check` reads the note through /proc. Linux only.
  */
-import { closeSync, readSync, writeSync } from "node:fs";
+import { closeSync, writeSync } from "node:fs";
 import process from "node:process";
 import type { Lease } from "../lease.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Libc } from "../libc.ts";
-import { openFileOfOtherProcess, openUnnamedFile } from "../spawn/unnamed_file.ts";
+import { openUnnamedFile } from "../spawn/unnamed_file.ts";
 
 export class LeaseNoteFile implements Disposable {
   readonly #fd: number;
@@ -63,25 +63,4 @@ function noteOf(lease: Lease, clock: Clock, libc: Libc): Uint8Array {
 /** Returns the text of a note. All notes have the same length, so that one write replaces the previous note. */
 function formatNote(holderId: string, endMs: number): string {
   return `baton-lease ${holderId} ${String(Math.floor(endMs)).padStart(20)}\n`;
-}
-
-/** A limit in bytes that is greater than the length of a note. The file of another process may have any length. */
-const noteBytesMax = 256;
-
-/**
- * Returns the end of the lease of `holderId`, in milliseconds on the boot clock. Returns null if the file no longer
- * exists or belongs to another process; both mean that the lock is lost. Throws other system errors, such as EACCES.
- */
-export function readLeaseNote(path: string, holderId: string): number | null {
-  const fd = openFileOfOtherProcess(path);
-  if (fd === null) return null;
-  const bytes = Buffer.alloc(noteBytesMax);
-  let text: string;
-  try {
-    text = bytes.toString("latin1", 0, readSync(fd, bytes, 0, noteBytesMax, 0));
-  } finally {
-    closeSync(fd);
-  }
-  const [, id, end] = /^baton-lease (\S+) +(-?\d+)\n$/.exec(text) ?? [];
-  return id === holderId && end !== undefined ? Number(end) : null;
 }
