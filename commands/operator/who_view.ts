@@ -6,6 +6,7 @@ import type {
   WaiterRow,
 } from "../../src/base/rows/object_row.ts";
 import { brokenText, instantToSecondText, passedTimeText, sessionIdText } from "../../src/base/rows/row_texts.ts";
+import { printable } from "../../src/base/support/text.ts";
 import { nameOfHolderRow } from "../../src/coordination/nodes/participant_row.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import type { TextStyle } from "../../src/base/terminal/color.ts";
@@ -23,6 +24,7 @@ const holds: Readonly<Record<CoordinationObjectKind, string>> = {
 interface WhoRow {
   readonly state: TableCell;
   readonly one: HolderRow | WaiterRow;
+  readonly name: string;
   /** The place in the queue, from 1; empty for a holder. */
   readonly place: string;
   readonly how: string;
@@ -37,6 +39,8 @@ function whoRows(
     ...holders.map((one): WhoRow => ({
       state: state(holds[kind], one.revoke === null && one.warning === null ? "green" : "red"),
       one,
+      // The process that has closed a gate has ended.
+      name: kind === "gate" ? printable(`${one.user}@${one.host}`) : nameOfHolderRow(one),
       place: "",
       how: describeHolding(kind, one).join(", "),
       token: one.fencing_token ?? "",
@@ -44,6 +48,7 @@ function whoRows(
     ...waiters.map((one): WhoRow => ({
       state: state("waits", "yellow"),
       one,
+      name: nameOfHolderRow(one),
       place: String(one.place),
       how: describeWaiting(kind, one).join(", "),
       token: "",
@@ -62,9 +67,9 @@ export function whoTable(
   const ids = shortenHolderIds(rows.flatMap(({ one }) => one.id ?? []));
   return [
     tableHeadCells(["STATE", "WHO", "FOR", "HOW", "ID", "REASON"]),
-    ...rows.map(({ state, one, how }): TableCell[] => [
+    ...rows.map(({ state, one, name, how }): TableCell[] => [
       state,
-      nameOfHolderRow(one),
+      name,
       passedTimeText(one.since, nowMs),
       how || "-",
       one.id === null ? "-" : ids.get(one.id) ?? one.id,
@@ -115,11 +120,11 @@ function reasonOf({ reason, revoke, warning }: HolderRow | WaiterRow): string {
 export function whoLines(status: CoordinationObjectDetails): Map<string, string> {
   const rows = whoRows(status);
   const ids = shortenHolderIds(rows.flatMap(({ one }) => one.id ?? []));
-  return new Map(rows.map(({ state, one, place, how }) => {
+  return new Map(rows.map(({ state, one, name, place, how }) => {
     const word = typeof state === "string" ? state : state.text;
     const cells = [
       word,
-      nameOfHolderRow(one),
+      name,
       how,
       place === "" ? "" : `place ${place}`,
       idText(one, ids),

@@ -257,6 +257,8 @@ describe("a gate", () => {
     const set = '"$baton" barrier -q g --set --json --reason "disk swap"';
     expect((await session.run(set)).stdout).toBe('{"version":1,"name":"g","gate":"closed","changed":true}\n');
     expect((await session.run(set)).stdout).toBe('{"version":1,"name":"g","gate":"closed","changed":false}\n');
+    // The process that has closed it has ended.
+    expect((await session.run('"$baton" who g')).stdout).toMatch(/\nclosed +\S+@\S+ +\d+ .* disk swap\n$/);
     const late = await session.run('"$baton" barrier g --wait -w 100ms --servers embedded');
     expect(late.code).toBe(75);
     expect(late.stderr).toMatch(
