@@ -33,7 +33,7 @@ const flags = {
     group: "waiting",
     basic: true,
     help: "wait at most this long, including the time to connect; then exit 75 (busy) or 69 (no server)",
-    unset: "no limit, or lock.foreground.wait or lock.background.wait, which `forever` overrides",
+    unset: "lock.foreground.wait or lock.background.wait if set, otherwise no limit; `forever` overrides both",
   }),
   conflictExitCode: conflictExitCodeFlag,
   skip: toggleSetting("--skip", {

@@ -13,8 +13,8 @@ export const completionCommand = defineCommand({
   usage: "bash|zsh|fish",
   details: [
     "The script completes commands, options, their values, and names of locks, elections, barriers and pools. It " +
-    "reads the names from the server; it starts no keeper for that. zsh and fish show what commands and options " +
-    "mean; bash does so in lists.",
+    "reads the names from the server, but starts no keeper. zsh and fish show what commands and options mean; bash " +
+    "shows it in a list of choices.",
   ],
   examples: [
     ["baton completion bash >/etc/bash_completion.d/baton", "for all users"],

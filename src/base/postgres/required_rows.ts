@@ -43,5 +43,5 @@ export function findMissingRowsMessage(message: string): string | null {
   return sentencePattern.exec(message)?.[0] ?? null;
 }
 
-/** Advice for the operator of a database that changes fewer rows than baton needs. */
+/** Advice for the operator if a statement changed fewer rows of the database than baton requires. */
 export const missingRowsHint = "a trigger or a rule of the database suppresses changes that baton needs; remove it";

@@ -48,7 +48,7 @@ export class PoolSignals implements SignalSource, Disposable {
     return this.#listen({ signals, call: listener, isDrained: this.#drains });
   }
 
-  /** Returns the signals for the query, to which --drain does not apply. */
+  /** Returns the stop signals for the query. `--drain` has no effect on a query. */
   forClaiming(): SignalSource {
     const listen: SignalSource["listen"] = (signals, call) => this.#listen({ signals, call, isDrained: false });
     return { hangUpIgnored: this.hangUpIgnored, listen };

@@ -388,7 +388,7 @@ export class TickClaim implements LockGrantClaim {
     }
   }
 
-  /** Returns the record of the tick that a change gives up; null if there is none. */
+  /** Returns the record of the tick that this change abandons; null if it abandons none. */
   #givenUp(after: Pick<TickProgress, "open" | "retry">): HistoryRecord | null {
     const { state = null, head = emptyHistoryNode } = this.#read ?? {};
     const last = triesGivenUp(state, after);

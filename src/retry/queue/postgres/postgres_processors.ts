@@ -1,8 +1,8 @@
 /**
  * The rows of processors in PostgreSQL: the lease of this process, its claims, and the results of its tries. If the
- * reply to a claim is lost, messages that this process does not know may be in flight. The process then raises the
- * epoch in its row, which ends all earlier claims, and returns these messages
- * (test/retry/model/postgres_claims_model.ts).
+ * reply to a claim is lost, messages
+ * that this process does not know about may be in flight. It then raises the epoch in its row, which ends all its
+ * earlier claims, and returns these messages (test/retry/model/postgres_claims_model.ts).
  */
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { changeAllRowsSql } from "../../../base/postgres/required_rows.ts";

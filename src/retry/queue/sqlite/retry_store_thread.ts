@@ -69,8 +69,8 @@ export function serveRetryStore({
 }
 
 /**
- * Returns the memory of claimed bodies, which is moved to the other thread, because a copy of a large body takes as
- * long as a try.
+ * Returns the buffers of the claimed bodies. They are moved to the other thread, not copied, because copying a large
+ * body takes as long as a try.
  */
 function claimedBodies(value: unknown): ArrayBuffer[] {
   const { messages } = (value ?? {}) as Partial<Claim>;
