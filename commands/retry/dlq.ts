@@ -112,7 +112,7 @@ async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Prom
   if (kind === "redrive") {
     const changed = await redriveWithProgress(call, store, where, rate);
     const exitCode = printChanges(call, { changed, refused: [] }, kind);
-    const forwarded = await store.read("countForwarded", where);
+    const { forwarded } = await store.read("countDeadLetters", where);
     if (forwarded === 0) return exitCode;
     if (!values.quiet) {
       const letters = forwarded === 1
@@ -134,8 +134,8 @@ async function redriveWithProgress(
   rate: Rate | null,
 ): Promise<number> {
   using stop = new StopRequestListener();
-  const isCounted = chooseProgressForm(call) !== null && call.values.where === undefined;
-  const total = isCounted ? (await store.read("totals")).dead.count - await store.read("countForwarded", where) : null;
+  const isShown = chooseProgressForm(call) !== null;
+  const total = isShown ? (await store.read("countDeadLetters", where)).redrivable : null;
   using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
   const onRedriven = (count: number) => progress.add(count);
   return await redriveDeadLetters(store, where, { rate, clock: systemClock(), signal: stop.signal, onRedriven });

@@ -68,7 +68,7 @@ export interface RowQuery extends MessageFilter {
 /** The rows of messages, and values of the whole store. */
 export interface MessageRows extends
   RowCalls<
-    | ("totals" | "startRedrive" | "countForwarded" | "setPaused" | "isPaused" | "waitingTimes" | "forget")
+    | ("totals" | "startRedrive" | "countDeadLetters" | "setPaused" | "isPaused" | "waitingTimes" | "forget")
     | ("canBeTried" | "countDamaged")
   > {
   row(seq: number): ValueOrPromise<MessageRow | null>;

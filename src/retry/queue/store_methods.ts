@@ -72,6 +72,13 @@ export function refusalReason(refusal: ChangeRefusal, store: string): string {
   return refusal === "forwarded" ? "it was delivered to --dead-letter" : `it is ${refusal.replace("_", " ")}`;
 }
 
+export interface DeadLetterCounts {
+  /** The dead letters that a redrive would redrive now. */
+  readonly redrivable: number;
+  /** The dead letters that were delivered to --dead-letter, and cannot be redriven. */
+  readonly forwarded: number;
+}
+
 export interface PendingDeadLetter extends ClaimedMessage {
   /** The recorded offset in the sink; null if the dead letter is not being sent. */
   readonly forwardOffset: number | null;
@@ -147,8 +154,7 @@ export type StoreMethods = {
    * than `max`, no others are left.
    */
   redrive(number: number, filter: MessageConditions, max: number, nowMs: number): number;
-  /** Counts the dead letters that were delivered to --dead-letter, and cannot be redriven. */
-  countForwarded(filter: MessageConditions): number;
+  countDeadLetters(filter: MessageConditions): DeadLetterCounts;
   /** Purges up to `operatorChangesMax` dead letters. Returns their number; 0 means that none are left. */
   purge(filter: MessageConditions, nowMs: number): number;
   setPaused(isPaused: boolean): void;

@@ -10,7 +10,7 @@ export async function readStoreRow(store: CommandStore, { name, where }: StoreLo
   const paused = await store.read("isPaused");
   const { oldestMs, nextMs } = await store.read("waitingTimes");
   const backlog = await store.read("deadLetterBacklog");
-  const forwarded = await store.read("countForwarded", {});
+  const { forwarded } = await store.read("countDeadLetters", {});
   const processors = await countRunningProcessors(store.read.bind(store));
   const { usedBytes, freeBytes } = await store.read("disk");
   return {

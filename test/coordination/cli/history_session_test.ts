@@ -225,7 +225,8 @@ for (const kind of tierBackends) {
       ]);
       expect(Date.parse(records[0].began)).toBeLessThanOrEqual(Date.parse(records[0].ended));
       expect(counters).toMatchObject({ results: { done: 1, failed: 1 }, held: { count: 2 }, waited: { count: 0 } });
-      expect((await session.run('"$baton" history batch')).code).toBe(1);
+      expect((await session.run('"$baton" history batch')).code).toBe(0);
+      expect((await session.run('"$baton" history --kind lock batch')).code).toBe(1);
       expect((await session.run('"$baton" metrics')).stdout).toContain(
         'baton_pool_ends_total{name="batch",result="failed"} 1',
       );

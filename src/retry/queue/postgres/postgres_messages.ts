@@ -8,7 +8,7 @@ import { type MessageState, messageStates } from "../message_life.ts";
 import { keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
 import type { FoundMessage, MessageLifeChange, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
 import { operatorChangesMax } from "../retry_store_limits.ts";
-import type { MessageConditions, MessageFilter } from "../store_methods.ts";
+import type { DeadLetterCounts, MessageConditions, MessageFilter } from "../store_methods.ts";
 import type { StateTotals } from "../stored_message.ts";
 import { contentCrc, encodeErrorText, type PostgresQueue, readContent } from "./postgres_queue.ts";
 import { databaseNowSql } from "./postgres_queue_tables.ts";
@@ -116,11 +116,13 @@ export class PostgresMessages implements MessageRows {
     return Number(row?.["redrives"]);
   }
 
-  async countForwarded(filter: MessageConditions): Promise<number> {
+  async countDeadLetters(filter: MessageConditions): Promise<DeadLetterCounts> {
     const { where, name, values } = conditionOf({ ...filter, states: ["dead"] });
-    const text = `SELECT count(*) AS count ${ofQueue} AND ${where} AND r.forwarding = 3`;
+    const text =
+      `SELECT count(*) AS dead, count(*) FILTER (WHERE r.forwarding = 3) AS forwarded ${ofQueue} AND ${where}`;
     const [row] = await this.#queue.run(`queue_count_${name}`, text, [this.#queue.id, ...values]);
-    return Number(row?.["count"]);
+    const forwarded = Number(row?.["forwarded"]);
+    return { redrivable: Number(row?.["dead"]) - forwarded, forwarded };
   }
 
   async setPaused(isPaused: boolean): Promise<void> {

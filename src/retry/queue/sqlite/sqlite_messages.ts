@@ -6,7 +6,7 @@ import { type MessageLife, type MessageState, messageStates } from "../message_l
 import { keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
 import type { FoundMessage, MessageContent, MessageLifeChange, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
 import { errorCharsMax, operatorChangesMax } from "../retry_store_limits.ts";
-import type { MessageConditions, MessageFilter, RetryOrder } from "../store_methods.ts";
+import type { DeadLetterCounts, MessageConditions, MessageFilter, RetryOrder } from "../store_methods.ts";
 import { forwardStates, type MessageHead, type StateTotals } from "../stored_message.ts";
 import { canBeTried, countDamaged } from "./due_messages.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
@@ -182,10 +182,13 @@ export class SqliteMessages implements MessageRows {
     return redrives;
   }
 
-  countForwarded(filter: MessageConditions): number {
+  countDeadLetters(filter: MessageConditions): DeadLetterCounts {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
-    const sql = `SELECT count(*) AS count FROM messages WHERE ${where} AND forwarding = 3`;
-    return Number(this.#database.get(sql, ...values)?.["count"]);
+    const sql =
+      `SELECT count(*) AS dead, count(*) FILTER (WHERE forwarding = 3) AS forwarded FROM messages WHERE ${where}`;
+    const row = this.#database.get(sql, ...values);
+    const forwarded = Number(row?.["forwarded"]);
+    return { redrivable: Number(row?.["dead"]) - forwarded, forwarded };
   }
 
   setPaused(isPaused: boolean): void {
