@@ -268,13 +268,13 @@ const schedules: readonly SampleSchedule[] = [
 
 /** Since how many minutes the sample has its findings. */
 const findingMinutes: Readonly<Record<string, number>> = {
-  "schedule-failing": 132,
+  "schedule-failing": 69.8,
   "schedule-missed": 72,
   "store-unattended": 23,
-  "dead-letters": 122,
+  "dead-letters": 120,
   "pool-items-failed": 21,
   "topics-without-server": 14,
-  "subscriber-behind": 52,
+  "subscriber-behind": 50,
   "broken-but-held": 13,
 };
 
@@ -303,7 +303,17 @@ function judgedFindings(
   return Object.fromEntries(changes.flatMap(({ key, row }) => row === null ? [] : [[key, timed(row)]]));
 }
 
-function storeRow(nowMs: number, name: string, { waiting = 0, dead = 0, done = 0, processors = 1, rate = 0 }) {
+function storeRow(nowMs: number, name: string, counts: {
+  readonly waiting?: number;
+  readonly oldestMinutes?: number;
+  readonly dueMinutes?: number;
+  readonly dead?: number;
+  readonly done?: number;
+  readonly processors?: number;
+  readonly rate?: number;
+}) {
+  const { waiting = 0, oldestMinutes, dueMinutes, dead = 0, done = 0, processors = 1, rate = 0 } = counts;
+  const ago = (minutes: number | undefined) => minutes === undefined ? null : timeText(nowMs - minutes * minuteMs);
   const amount = (count: number) => ({ count, bytes: count * 2100 });
   const row: RatedStoreRow = {
     name,
@@ -317,8 +327,8 @@ function storeRow(nowMs: number, name: string, { waiting = 0, dead = 0, done = 0
       dropped: amount(0),
       cancelled: amount(0),
     },
-    oldest: waiting === 0 ? null : timeText(nowMs - 23 * minuteMs),
-    next: waiting === 0 ? null : timeText(nowMs - 23 * minuteMs),
+    oldest: ago(oldestMinutes),
+    next: ago(dueMinutes),
     processors,
     dead_letters: { pending: 0, forwarded: 0, error: null },
     disk: { used_bytes: 412 << 20, free_bytes: 38 * 2 ** 30 },
@@ -348,41 +358,61 @@ const wave = (index: number, base: number, height: number) =>
   Math.round(base + height * (Math.sin(index / 23) + Math.sin(index / 7) / 2 + Math.sin(index / 3) / 5));
 
 const topicNames = ["orders", "invoices", "prices", "audit", "mail", "metrics", "search", "sessions"];
+/** The other topics belong to a server that is offline. */
+const servedCount = 6;
 /** Messages per second of a topic, and how far its slowest subscriber is behind, a number of minutes ago. */
 const topicRate = (topic: number, minutes: number) =>
   Math.max(0, wave(300 - minutes * 3 + topic * 9, 210 - topic * 24, 18));
-const topicBehind = (topic: number, minutes: number) => topic === 0 ? 41_200 - minutes * 620 : topic * 3;
+const topicBehind = (topic: number, minutes: number) =>
+  topic === 0 ? Math.max(0, Math.round(41_200 - minutes * 620)) : topic * 3;
+
+/** The stores of the sample: since 23 minutes no processor of the first one runs, and its messages become more. */
+const unattendedCount = 128;
+const webhooksWaiting = 1112;
+const webhooksRate = 14;
+const deadCount = 137;
+const lastSample = 359;
+
+/** A wave that ends at a value: the newest total is the sum of the rows. */
+const waveTo = (index: number, end: number, height: number) =>
+  end + wave(index, 0, height) - wave(lastSample, 0, height);
 
 function sampledHour(nowMs: number): RecordedHour {
-  const totals = (index: number): Totals => ({
-    held: wave(index, 8, 2),
-    waiting: wave(index, 4, 1),
-    handovers: Math.max(0, wave(index, 14, 3)),
-    published: wave(index, 1877, 60),
-    behind: 38_000 + index * 9,
-    pending: 1000 + Math.max(0, index - 250) * 2,
-    responseMs: 3 + Math.max(0, wave(index, 1, 2)),
-    dead: 208 + Math.floor(index / 10),
-    delivered: index > 320 ? 0 : wave(index, 14, 2),
-  });
+  const sumOfTopics = (one: typeof topicRate, minutes: number) =>
+    topicNames.slice(0, servedCount).reduce((sum, _, topic) => sum + one(topic, minutes), 0);
+  const totals = (index: number): Totals => {
+    const minutes = (lastSample - index) / 6;
+    const unattended = Math.max(0, 1 - minutes / 23);
+    return {
+      held: waveTo(index, 10, 2),
+      waiting: waveTo(index, 8, 1),
+      handovers: index % 12 === 11 ? 0.1 : 0,
+      published: sumOfTopics(topicRate, minutes),
+      behind: sumOfTopics(topicBehind, minutes),
+      pending: webhooksWaiting + Math.round(unattendedCount * unattended),
+      responseMs: index === lastSample ? about.responseMs : 3 + Math.max(0, wave(index, 1, 2)),
+      dead: deadCount - Math.floor(minutes / 2),
+      delivered: waveTo(index, webhooksRate, 2) + (minutes > 23 ? 3 : 0),
+    };
+  };
   const event = (number: number, minutes: number, kind: ActivityEvent["kind"], name: string, what: string) =>
     ({ number, atMs: nowMs - minutes * minuteMs, kind, name, what }) as const;
   return {
     sinceMs: nowMs - 2 * hourMs,
     nowMs,
-    samples: Array.from({ length: 360 }, (_, index) => ({
-      atMs: nowMs - (359 - index) * 10_000,
+    samples: Array.from({ length: lastSample + 1 }, (_, index) => ({
+      atMs: nowMs - (lastSample - index) * 10_000,
       totals: totals(index),
     })),
     topics: Object.fromEntries(
-      topicNames.slice(0, 6).map((topic, index) => {
+      topicNames.slice(0, servedCount).map((topic, index) => {
         const point = (_: unknown, minute: number) =>
           [nowMs - (59 - minute) * minuteMs, topicRate(index, 59 - minute), topicBehind(index, 59 - minute)] as const;
         return [topic, Array.from({ length: 60 }, point)];
       }),
     ),
     activity: [
-      event(1, 52, "warn", 'topic "orders"', 'subscriber "billing" has 10,400 undelivered messages'),
+      event(1, 50, "warn", 'topic "orders"', 'subscriber "billing" has 10,200 undelivered messages'),
       event(2, 43, "idle", "metrics-rollup", "skipped"),
       event(3, 39, "bad", "invoice-export", "failed on web2"),
       event(4, 23, "bad", 'message store "default"', "messages are due, and no processor is running"),
@@ -417,7 +447,7 @@ const ordersTopic = (nowMs: number): AnsweredTopicRow => ({
     position: String(8_961_377 - pending),
     pending,
   })),
-  oldest: timeText(nowMs - 26 * minuteMs),
+  oldest: timeText(nowMs - 3 * minuteMs),
   damage: null,
   at: timeText(nowMs),
 });
@@ -427,7 +457,7 @@ function answersOf(nowMs: number): Readonly<Record<string, unknown>> {
   const group = (count: number, last_error: string, destination: string, newest: number, oldest: number) =>
     ({ reason: "exhausted", last_error, count, destination, newest: ago(newest), oldest: ago(oldest) }) as const;
   const groups: DeadLetterGroups = {
-    counted: 137,
+    counted: deadCount,
     groups: [
       group(96, "410 Gone", "POST https://hooks.example.com/v1/events", 4, 120),
       group(28, "503 Service Unavailable", "PUT https://search.example.com/index/docs", 1440, 2880),
@@ -444,7 +474,7 @@ function answersOf(nowMs: number): Readonly<Record<string, unknown>> {
     reason: "exhausted",
     last_error: "410 Gone",
     first_at: ago(120 - index),
-    last_at: ago(60 - index),
+    last_at: ago(4 + index),
     next_at: null,
     bytes: 2100 + index,
     forwarding: "none",
@@ -452,8 +482,10 @@ function answersOf(nowMs: number): Readonly<Record<string, unknown>> {
   }));
   const holds = Array.from(
     { length: 9 },
-    (_, index) =>
-      runRow("", "db1", nowMs - (26 - index * 2.6) * hourMs, (9 + index) * minuteMs, index === 5 ? "failed" : "done"),
+    (_, index) => {
+      const tickMs = nowMs - nowMs % (24 * hourMs) + hourMs - (9 - index) * 24 * hourMs;
+      return runRow("", "db1", tickMs, (10 + index % 4) * minuteMs, index === 5 ? "failed" : "done");
+    },
   );
   return {
     "/topic": ordersTopic(nowMs),
@@ -479,13 +511,14 @@ export function samplePage(nowMs: number): SamplePage {
     topic,
     epoch: 12,
     state: "stored",
-    server: index > 5 ? "ps2" : index % 2 === 0 ? "ps1" : "ps3",
-    there: index <= 5,
-    served: index <= 5,
-    reading: index > 5 ? null : {
+    server: index >= servedCount ? "ps2" : index % 2 === 0 ? "ps1" : "ps3",
+    there: index < servedCount,
+    served: index < servedCount,
+    reading: index >= servedCount ? null : {
       at: timeText(nowMs - 4000),
       rate: topicRate(index, 0),
       behind: topicBehind(index, 0),
+      slowest: ["billing", "ledger", "shop", "siem", "smtp", "grafana"][index] ?? null,
       subscribers: 4 - index % 3,
     },
   }));
@@ -516,8 +549,21 @@ export function samplePage(nowMs: number): SamplePage {
     servers: byKey(servers, ({ server }) => server),
     stores: byKey(
       [
-        storeRow(nowMs, "default", { waiting: 128, done: 91_400, processors: 0 }),
-        storeRow(nowMs, "webhooks", { waiting: 1112, dead: 137, done: 204_110, rate: 14 }),
+        storeRow(nowMs, "default", {
+          waiting: unattendedCount,
+          oldestMinutes: 23,
+          dueMinutes: 23,
+          done: 91_400,
+          processors: 0,
+        }),
+        storeRow(nowMs, "webhooks", {
+          waiting: webhooksWaiting,
+          oldestMinutes: 118,
+          dueMinutes: -0.6,
+          dead: deadCount,
+          done: 204_110,
+          rate: webhooksRate,
+        }),
         storeRow(nowMs, "mail", { done: 12_031 }),
       ],
       ({ folder }) => folder,

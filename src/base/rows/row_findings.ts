@@ -1,13 +1,12 @@
 /** Decides from rows what is wrong. `baton doctor` and the page show these findings. */
 import { formatDuration } from "../support/duration.ts";
 import { formatUtcMinute } from "../support/instant.ts";
-import { countWithNoun } from "../support/text.ts";
 import { shellQuoteIfNeeded } from "../support/shell_quote.ts";
 import { type Finding, type JudgedRows, makeFinding } from "./finding.ts";
 import type { FollowedCoordinationRow, WaiterRow } from "./object_row.ts";
 import type { FollowedPoolRow } from "./pool_row.ts";
 import { type FollowedScheduleRow, isScheduleOverdue } from "./schedule_row.ts";
-import { brokenText } from "./row_texts.ts";
+import { brokenText, countedText, countText } from "./row_texts.ts";
 import { isStoreUnattended, type StoreRow, undeliveredDeadLetters } from "./store_row.ts";
 import type { TopicDetailsRow, TopicListRow } from "./topic_row.ts";
 
@@ -84,7 +83,7 @@ function isFreeFor({ mode }: WaiterRow, { holders, limit, first_holders: [holder
 
 function judgePool({ name, failed }: FollowedPoolRow): Finding[] {
   if (failed === 0) return [];
-  const what = `${countWithNoun(failed, "item")} failed`;
+  const what = `${countedText(failed, "item")} failed`;
   return [
     makeFinding("pool-items-failed", {
       where: `pool ${JSON.stringify(name)}`,
@@ -112,7 +111,10 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
   const last = runs.findLast(({ result }) => result !== "skipped");
   if (last === undefined || last.result === "done") return findings;
   if (last.result === "missed") {
-    const what = `${countWithNoun(last.count, "tick")} up to ${minuteOf(last.until)} passed while no host was there`;
+    const runs = last.count === 1
+      ? `the ${minuteOf(last.until).replace(minuteOf(new Date(nowMs).toISOString()).slice(0, 11), "")} run`
+      : `${countText(last.count)} runs up to ${minuteOf(last.until)}`;
+    const what = `missed ${runs}: no host was running it`;
     return [...findings, makeFinding("schedule-missed", { where, what, action: history })];
   }
   const why = last.why === null ? "" : `: ${last.why}`;
@@ -125,12 +127,12 @@ const minuteOf = (time: string | null): string => time === null ? "" : formatUtc
 function judgeTopics(rows: readonly TopicListRow[]): Finding[] {
   const offline = Map.groupBy(rows.filter(({ there }) => !there), ({ server }) => server);
   return [...offline].map(([server, topics]) => {
-    const what = `it is offline, and no other server has its store: ${countWithNoun(topics.length, "topic")} ` +
+    const what = `it is offline, and no other server has its store: ${countedText(topics.length, "topic")} ` +
       "cannot be reached";
     return makeFinding("topics-without-server", {
       where: `server ${JSON.stringify(server)}`,
       what,
-      action: "start it again: baton pubsub server",
+      action: `start it again: baton pubsub server --id ${shellQuoteIfNeeded(server)}`,
     });
   });
 }
@@ -147,7 +149,7 @@ function judgeTopicDetails(row: TopicDetailsRow, nowMs: number): Finding[] {
   if (slowest !== undefined && (slowest.pending > pendingMax || slowest.pending > 0 && sinceMs > undeliveredMsMax)) {
     const { client, pending } = slowest;
     const age = oldest === null ? "" : `, the oldest for ${formatDuration(sinceMs)}`;
-    const what = `subscriber ${JSON.stringify(client)} has ${countWithNoun(pending, "undelivered message")}${age}`;
+    const what = `subscriber ${JSON.stringify(client)} has ${countedText(pending, "undelivered message")}${age}`;
     const subscription = `${shellQuoteIfNeeded(topic)} --id ${shellQuoteIfNeeded(client)}`;
     const action = `start it, or end its subscription: baton subscribe ${subscription} --unsubscribe`;
     findings.push(makeFinding("subscriber-behind", { where, what, action }));
@@ -166,11 +168,11 @@ function judgeStore(row: StoreRow, nowMs: number): Finding[] {
     findings.push(makeFinding("store-unattended", { where, what, action: `baton retry-processor run ${from}` }));
   }
   if (dead > 0) {
-    const what = `it has ${countWithNoun(dead, "dead letter")}`;
+    const what = `it has ${countedText(dead, "dead letter")}`;
     findings.push(makeFinding("dead-letters", { where, what, action: `baton retry-processor dlq ls ${from}` }));
   }
   if (pending > 0 && error !== null) {
-    const what = `${countWithNoun(pending, "dead letter")} cannot be delivered to their destination: ${error}`;
+    const what = `${countedText(pending, "dead letter")} cannot be delivered to their destination: ${error}`;
     const action = "check the destination of --dead-letter";
     findings.push(makeFinding("dead-letters-not-delivered", { where, what, action }));
   }

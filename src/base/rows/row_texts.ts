@@ -28,3 +28,12 @@ export function brokenText(revoke: HolderRow["revoke"]): string {
 export function topicStateText({ state, there, served }: Pick<TopicListRow, "state" | "there" | "served">): string {
   return served ? state : there ? "unserved" : "offline";
 }
+
+/** Formats a number as `1,234.5`, regardless of the machine's locale; `?` for null. */
+export function countText(count: number | null): string {
+  return count === null ? "?" : String(count).replace(/\B(?<!\.\d*)(?=(\d{3})+(?!\d))/g, ",");
+}
+
+/** Returns a number with its noun: `1 item`, `41,200 items`. */
+export const countedText = (count: number, noun: string): string =>
+  `${countText(count)} ${noun}${count === 1 ? "" : "s"}`;

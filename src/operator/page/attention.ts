@@ -2,8 +2,10 @@
 import { computed } from "@preact/signals";
 import type { FindingSeverity } from "../../base/rows/finding.ts";
 import type { RecordedFindingRow, UiTableName } from "../ui/ui_rows.ts";
-import { aboutProgram, pageTables } from "./page_state.ts";
-import type { ViewName } from "./view_names.ts";
+import { isLongerThanUsual } from "./charts.tsx";
+import { aboutProgram, pageTables, programNowMinuteMs } from "./page_state.ts";
+import { usualHoldMs } from "./row_parts.tsx";
+import { tablesOfView, type ViewName } from "./view_names.ts";
 
 export interface AttentionItem extends Omit<RecordedFindingRow, "id" | "since"> {
   /** Items with the same `id` are of one kind. */
@@ -50,21 +52,38 @@ const attentionByRow = computed(() => worstMarks(rowsOfItem));
 
 function rowsOfItem({ id, table, key }: AttentionItem): string[] {
   if (id !== "topics-without-server") return [`${table}/${key}`];
-  const { keys, rows } = pageTables.topics;
-  const unreachable = keys.value.filter((topic) => {
-    const row = rows.get(topic)?.value;
-    return row?.server === key && !row.there;
-  });
-  return [`${table}/${key}`, ...unreachable.map((topic) => `topics/${topic}`)];
+  return [`${table}/${key}`, ...unreachableTopics(key).map((topic) => `topics/${topic}`)];
 }
+
+/** The topics of a server that no client can reach. */
+export function unreachableTopics(server: string): readonly string[] {
+  const { keys, rows } = pageTables.topics;
+  return keys.value.filter((topic) => {
+    const row = rows.get(topic)?.value;
+    return row?.server === server && !row.there;
+  });
+}
+
+/** The locks that are held longer than usual while others wait. That is a hint, and no finding. */
+export const longHeldLocks = computed((): ReadonlySet<string> => {
+  const { keys, rows } = pageTables.locks;
+  return new Set(keys.value.filter((key) => {
+    const row = rows.get(key)?.value;
+    const since = row?.first_holders[0]?.since ?? null;
+    if (row === undefined || since === null || (row.waiters ?? 0) === 0) return false;
+    return isLongerThanUsual(programNowMinuteMs.value - Date.parse(since), usualHoldMs(row));
+  }));
+});
 
 export function attentionOfRow(table: UiTableName, key: string): "bad" | "warn" | undefined {
-  return attentionByRow.value.get(`${table}/${key}`);
+  const hint = table === "locks" && longHeldLocks.value.has(key) ? "warn" : undefined;
+  return attentionByRow.value.get(`${table}/${key}`) ?? hint;
 }
 
-/** Counts the rows of a table that need attention. */
-export const countAttentionRows = (table: UiTableName): number =>
-  [...attentionByRow.value.keys()].filter((row) => row.startsWith(`${table}/`)).length;
+/** Counts the rows of a view that need attention. */
+export const countAttentionRows = (view: ViewName): number =>
+  [...attentionByRow.value.keys()].filter((row) => tablesOfView[view].some((table) => row.startsWith(`${table}/`)))
+    .length;
 
 function worstMarks<Key>(keysOf: (item: AttentionItem) => readonly Key[]): ReadonlyMap<Key, "bad" | "warn"> {
   const marks = new Map<Key, "bad" | "warn">();

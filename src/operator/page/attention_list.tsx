@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import { type AttentionItem, attentionItems, viewOfItem } from "./attention.ts";
 import { Spark } from "./charts.tsx";
-import { CopyButton } from "./copy_button.tsx";
+import { actionParts, CopyButton } from "./copy_button.tsx";
 import { Card } from "./frame.tsx";
 import { Mark } from "./marks.tsx";
 import { pageTables, rowHref, rowName, rowTitles } from "./page_state.ts";
@@ -37,29 +37,35 @@ export function AttentionList(): JSX.Element {
 }
 
 function Item({ item }: { readonly item: AttentionItem }): JSX.Element {
-  const { severity, what, action, since, isOlder } = item;
-  const isCommand = action.startsWith("baton ");
+  const { severity, what, action } = item;
+  const { words, command } = actionParts(action);
   return (
     <li>
       <Mark kind={severity === "problem" ? "bad" : "warn"} label={severity} />
       <div class="what">
         <Subject item={item} />: {shownText(what)}
-        <span class="sub">
-          {since !== null && (
-            <>
-              for {isOlder && "at least "}
-              <AgeText since={since} />
-              {" · "}
-            </>
-          )}
-          {isCommand ? <code>{shownText(action)}</code> : shownText(action)}
+        <span class="action">
+          <ItemAge item={item} />
+          {item.since !== null && words !== "" && ", "}
+          {shownText(words)} {command !== null && <code>{shownText(command)}</code>}
         </span>
       </div>
       <div class="evidence">
         <Evidence item={item} />
       </div>
-      {isCommand && <CopyButton text={action} />}
+      {command !== null && <CopyButton text={command} />}
     </li>
+  );
+}
+
+/** Says how long an item has been there. */
+export function ItemAge({ item: { since, isOlder } }: { readonly item: AttentionItem }): JSX.Element | null {
+  if (since === null) return null;
+  return (
+    <>
+      for {isOlder && "at least "}
+      <AgeText since={since} />
+    </>
   );
 }
 

@@ -196,20 +196,22 @@ export function LaneLegend({ kinds }: { readonly kinds: readonly BlockKind[] }):
 }
 
 /** A duration is called longer than usual if it is this many times as long, and at least a minute. */
-const longerThanUsual = 4;
+const longerThanUsual = 3;
 
 export const isLongerThanUsual = (ms: number, usualMs: number | null): boolean =>
   usualMs !== null && ms > longerThanUsual * usualMs && ms > 60_000;
 
-/** Draws a duration as a bar, and the usual duration as a mark. The scale is logarithmic. */
-export function AgainstUsual({ ms, usualMs }: { readonly ms: number; readonly usualMs: number | null }): JSX.Element {
-  const width = 72;
-  const x = (one: number) => Math.max(3, Math.min(width, Math.log10(one / 1000 + 1) / 5 * width));
+/** Draws a duration as a part of the usual one. Past that, it says how many times as long it is. */
+export function AgainstUsual({ ms, usualMs }: { readonly ms: number; readonly usualMs: number }): JSX.Element {
+  if (ms > usualMs) {
+    const times = ms / usualMs;
+    const kind = isLongerThanUsual(ms, usualMs) ? "state warn" : "";
+    return <span class={`against ${kind}`}>{countText(Number(times.toFixed(times < 10 ? 1 : 0)))}x usual</span>;
+  }
   return (
-    <svg class="against" width={width} height="14" aria-hidden="true">
-      <rect class="track" y="4" width={width} height="6" rx="3" />
-      <rect class={`fill ${isLongerThanUsual(ms, usualMs) ? "warn" : "busy"}`} y="4" width={x(ms)} height="6" rx="3" />
-      {usualMs !== null && <line class="usual" x1={x(usualMs)} x2={x(usualMs)} y1="1" y2="13" />}
+    <svg class="against" viewBox="0 0 72 6" aria-hidden="true">
+      <rect class="track" width="72" height="6" rx="3" />
+      <rect class="fill busy" width={Math.max(3, ms / usualMs * 72)} height="6" rx="3" />
     </svg>
   );
 }

@@ -3,9 +3,16 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
 const shownMs = 2000;
+const copyWords = "Copy command";
+
+/** Parts the action of a finding into words and a command; null if it has no command. */
+export function actionParts(action: string): { readonly words: string; readonly command: string | null } {
+  const [, words = "", command = null] = /^(?:(.*?: ))?(baton .*)$/s.exec(action) ?? ["", action];
+  return { words, command };
+}
 
 export function CopyButton({ text }: { readonly text: string }): JSX.Element {
-  const state = useSignal("Copy");
+  const state = useSignal(copyWords);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
@@ -13,10 +20,12 @@ export function CopyButton({ text }: { readonly text: string }): JSX.Element {
     } catch {
       state.value = "Not allowed"; // browsers allow it on https and on this machine only
     }
-    setTimeout(() => state.value = "Copy", shownMs);
+    setTimeout(() => state.value = copyWords, shownMs);
   };
   return (
-    <button type="button" class="small" aria-label={`Copy: ${text}`} onClick={() => void copy()}>{state.value}</button>
+    <button type="button" class="small" aria-label={`Copy command: ${text}`} onClick={() => void copy()}>
+      {state.value}
+    </button>
   );
 }
 

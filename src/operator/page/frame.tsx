@@ -3,7 +3,7 @@ import { signal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
-import { attentionByView } from "./attention.ts";
+import { attentionByView, countAttentionRows } from "./attention.ts";
 import { rowFilterText } from "./data_table.tsx";
 import { Icon, Logo, Mark, type MarkKind } from "./marks.tsx";
 import { aboutProgram, programNowMs, receivedStreamHello, rememberedBrowserChoice, streamState } from "./page_state.ts";
@@ -61,7 +61,7 @@ export function Rail(): JSX.Element {
         </div>
       ))}
       <div class="foot">
-        <p class="mode">{receivedStreamHello.value?.mayAct === true ? "may act" : "read only"}</p>
+        <p class="mode">{receivedStreamHello.value?.mayAct === true ? "can change things" : "read only"}</p>
         baton {shownText(aboutProgram()?.version ?? "")}
       </div>
     </nav>
@@ -71,14 +71,20 @@ export function Rail(): JSX.Element {
 function RailEntry({ name }: { readonly name: ViewName }): JSX.Element {
   const count = isLive() ? rowsOfView(name) : 0;
   const kind = isLive() ? attentionByView.value.get(name) : undefined;
+  const problems = countAttentionRows(name);
   return (
     <li>
       <a href={`#${name}`} title={viewTitles[name]} aria-current={openView.value === name ? "page" : undefined}>
         <Icon name={name} />
         <span class="word">{viewTitles[name]}</span>
         <span class="marks">
-          {kind !== undefined && <Mark kind={kind} label={kind === "bad" ? "problem" : "warning"} />}
-          {count > 0 && <span class="number">{countText(count)}</span>}
+          {kind !== undefined && (
+            <span class={`state ${kind}`}>
+              <Mark kind={kind} label={kind === "bad" ? "problem" : "warning"} />
+              {problems > 0 && <b class="number">{countText(problems)}</b>}
+            </span>
+          )}
+          {count > 0 && <span class="number all">{countText(count)}</span>}
         </span>
       </a>
     </li>

@@ -352,7 +352,7 @@ function RunningJobs(): JSX.Element | null {
             <tr key={key}>
               <Named table="locks" id={key} name={row.name} sub={holdText(holder, row.waiters)} />
               <td class="number">
-                <HeldTime row={row} hasBar />
+                <HeldTime row={row} />
               </td>
             </tr>
           ))}

@@ -5,8 +5,10 @@ import { useEffect } from "preact/hooks";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { UiTableName, UiTables } from "../ui/ui_rows.ts";
 import { ActionDialog } from "./action_dialog.tsx";
-import { attentionItems, countAttentionRows } from "./attention.ts";
+import { attentionItems, countAttentionRows, longHeldLocks, unreachableTopics } from "./attention.ts";
+import { ItemAge } from "./attention_list.tsx";
 import { ChartPatterns, Spark } from "./charts.tsx";
+import { actionParts, CommandLine } from "./copy_button.tsx";
 import { LetterGroups } from "./dead_letters.tsx";
 import { DataTable, type TableColumn } from "./data_table.tsx";
 import { Card, connectionText, Facts, isLive, openView, PageHead, Rail, TopBar } from "./frame.tsx";
@@ -18,7 +20,7 @@ import { recordedPoints } from "./recorded_hour.ts";
 import { type OpenRowKey, RowDialog } from "./row_details.tsx";
 import { SchedulesView } from "./schedules.tsx";
 import { LoadingView, LostView, NothingInUse, showsOldRows, TokenForm } from "./states.tsx";
-import { rowsOfView, tablesOfView, type ViewName, viewNames, viewTitles } from "./view_names.ts";
+import { rowsOfView, type ViewName, viewNames, viewTitles } from "./view_names.ts";
 import * as views from "./views.tsx";
 
 const openRow = signal<OpenRowKey | null>(null);
@@ -172,11 +174,15 @@ function list<Name extends UiTableName>(
 
 /** Says in one line what the view holds. */
 function summaryText(): string {
-  const items = tablesOfView[openView.value].reduce((sum, name) => sum + countAttentionRows(name), 0);
+  const items = countAttentionRows(openView.value);
   const count = rowsOfView(openView.value);
   if (count === 0) return "";
   const need = items === 0 ? "None needs" : `${countText(items)} ${items === 1 ? "needs" : "need"}`;
-  return `${countText(count)} in all. ${need} attention.`;
+  const long = openView.value === "locks" ? longHeldLocks.value.size : 0;
+  const hint = long === 0
+    ? ""
+    : ` ${countText(long)} ${long === 1 ? "is" : "are"} held longer than usual while others wait.`;
+  return `${countText(count)} in all. ${need} attention.${hint}`;
 }
 
 function Servers(): JSX.Element {
@@ -184,7 +190,11 @@ function Servers(): JSX.Element {
   const isUp = connectionText() === "live" || connectionText() === "reading";
   return (
     <>
-      <PageHead title="Servers" text={summaryText()} />
+      <PageHead title="Servers" text={<ServersVerdict />}>
+        {offlineServers().map(({ key, action }) => (
+          <CommandLine key={key} text={actionParts(action).command ?? action} />
+        ))}
+      </PageHead>
       <Facts
         facts={[
           ["Coordination servers", <code key="servers">{shownText(state?.servers ?? "") || "-"}</code>],
@@ -206,6 +216,33 @@ function Servers(): JSX.Element {
         columns={views.processTableColumns}
         empty="No process that serves metrics is known; name some with --metrics."
       />
+    </>
+  );
+}
+
+const offlineShown = 3;
+const topicsNamed = 5;
+const offlineServers = () => attentionItems.value.filter(({ table }) => table === "servers").slice(0, offlineShown);
+
+function topicsText(topics: readonly string[]): string {
+  const more = topics.length - topicsNamed;
+  return `topics ${shownText(topics.slice(0, topicsNamed).join(", "))}${more > 0 ? `, +${countText(more)}` : ""}`;
+}
+
+/** Says whether the servers are the reason if something does not work. */
+function ServersVerdict(): JSX.Element {
+  const ms = aboutProgram()?.responseMs ?? null;
+  const offline = offlineServers();
+  return (
+    <>
+      {ms === null ? "Coordination does not answer." : `Coordination answers in ${ms}\u00a0ms.`}
+      {offline.length === 0 && " No server is offline."}
+      {offline.map((item) => (
+        <span key={item.key}>
+          {" "}
+          <b>{shownText(item.key)}</b> is offline <ItemAge item={item} />: {topicsText(unreachableTopics(item.key))}.
+        </span>
+      ))}
     </>
   );
 }

@@ -91,7 +91,7 @@ function StoreDetails({ row }: { readonly row: RatedStoreRow }): JSX.Element {
       <Fields
         fields={[
           ["Processors", paused ? `${countText(processors)}, paused` : countText(processors)],
-          ["Delivered", rate === null ? "-" : `${rate}/s`],
+          ["Delivered", rate === null ? "-" : `${countText(rate)}/s`],
           ["Waiting", count(states.waiting)],
           ["Oldest accepted", oldest === null ? "-" : <RelativeTimeText key="oldest" at={oldest} />],
           ["Next try", next === null ? "-" : <DueText key="next" at={next} />],

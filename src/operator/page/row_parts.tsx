@@ -2,13 +2,13 @@
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { ageText, countText, relativeText, shownText, utcTimeText } from "../ui/shown_text.ts";
-import type { HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
+import type { FollowedCoordinationRow, HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
 import type { PoolRow } from "../../base/rows/pool_row.ts";
 import type { RecordedRunRow } from "../../base/rows/schedule_row.ts";
 import { brokenText } from "../../base/rows/row_texts.ts";
 import type { TimedLockRow, UiTableName } from "../ui/ui_rows.ts";
 import { usualRunMs } from "../ui/usual_time.ts";
-import { AgainstUsual, isLongerThanUsual } from "./charts.tsx";
+import { AgainstUsual } from "./charts.tsx";
 import type { MarkKind } from "./marks.tsx";
 import { pageTables, programNowMinuteMs, programNowMs, rowHref } from "./page_state.ts";
 
@@ -28,20 +28,34 @@ export function usualHoldMs({ name, usual_ms }: TimedLockRow): number | null {
 }
 
 /** Shows how long a lock has been held, beside how long it is usually held. */
-export function HeldTime({ row, hasBar }: { readonly row: TimedLockRow; readonly hasBar: boolean }): JSX.Element {
+export function HeldTime({ row }: { readonly row: TimedLockRow }): JSX.Element {
   const since = row.first_holders[0]?.since ?? null;
   const usualMs = usualHoldMs(row);
   if (since === null) return <>-</>;
-  const ms = programNowMinuteMs.value - Date.parse(since);
-  const isLong = isLongerThanUsual(ms, usualMs);
+  const ms = Math.max(0, programNowMinuteMs.value - Date.parse(since));
   return (
     <span class="held">
-      {hasBar && <AgainstUsual ms={ms} usualMs={usualMs} />}
+      {usualMs !== null && <AgainstUsual ms={ms} usualMs={usualMs} />}
       <span>
         <AgeText since={since} />
-        {usualMs !== null && <span class={isLong ? "sub state warn" : "sub"}>usually {ageText(usualMs)}</span>}
+        {usualMs !== null && <span class="sub">usually {ageText(usualMs)}</span>}
       </span>
     </span>
+  );
+}
+
+/** Names the first waiter and how long it has waited, and counts the others. */
+export function WaitingText({ row: { waiters, first_waiters } }: {
+  readonly row: FollowedCoordinationRow;
+}): JSX.Element | string {
+  const [first] = first_waiters;
+  if (first === undefined) return waiters === 0 ? "" : countText(waiters);
+  const others = (waiters ?? 1) - 1;
+  return (
+    <>
+      {countText(waiters)}: {shownText(`${first.user}@${first.host}`)} <AgeText since={first.since} />
+      {others > 0 && `, +${countText(others)}`}
+    </>
   );
 }
 

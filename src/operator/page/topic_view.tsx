@@ -1,8 +1,7 @@
 /** Shows the details and actions of a topic, and the actions of a publish/subscribe server. */
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import { topicStateText } from "../../base/rows/row_texts.ts";
 import type { TopicListRow, TopicServerRow } from "../../base/rows/topic_row.ts";
 import { ActionButton } from "./action_dialog.tsx";
 import { pageTables } from "./page_state.ts";
@@ -11,7 +10,9 @@ import { bytesText, Fields, ShortTable } from "./row_parts.tsx";
 import type { AnsweredTopicRow } from "../ui/topic_reading.ts";
 import type { RatedTopicRow } from "../ui/ui_rows.ts";
 import { hourText, Spark } from "./charts.tsx";
-import type { MarkKind } from "./marks.tsx";
+import { attentionOfRow } from "./attention.ts";
+import { type MarkKind, StateMark } from "./marks.tsx";
+import { topicState } from "./views.tsx";
 import { type HourPoints, topicPoints } from "./recorded_hour.ts";
 
 const readEveryMs = 2000;
@@ -49,23 +50,34 @@ export function TopicDetailsView({ row }: { readonly row: RatedTopicRow }): JSX.
   const { topic, server, epoch, reading } = row;
   const rate = reading?.rate ?? null;
   const { now, why } = useTopicReading(topic).value;
-  const facts: [string, string][] = [["Owner", server], ["State", topicStateText(row)], ["Epoch", countText(epoch)]];
+  const kind = attentionOfRow("topics", topic);
+  const facts: [string, ComponentChildren][] = [
+    ["Owner", shownText(server)],
+    ["State", <StateMark key="state" {...topicState(row)} />],
+    ["Epoch", countText(epoch)],
+  ];
   if (now !== null) {
+    const first = Number(now.first);
+    const end = Number(now.end);
     facts.push(
-      ["Messages", Number(now.first) > Number(now.end) ? "none" : `${now.first} to ${now.end}`],
-      ["In", rate === null ? "-" : `${rate}/s`],
+      ["Messages", first > end ? "none" : `${countText(first)} to ${countText(end)}`],
+      ["In", rate === null ? "-" : `${countText(rate)}/s`],
       ["Stored", bytesText(now.bytes)],
       ["Clients", countText(now.clients)],
       ["Subscribers", countText(now.subscriber_count)],
     );
-    if (now.damage !== null) facts.push(["Damage", now.damage]);
+    if (now.damage !== null) facts.push(["Damage", shownText(now.damage)]);
   }
   return (
     <>
-      <Fields fields={facts.map(([name, value]) => [name, shownText(value)])} />
+      <Fields fields={facts} />
       {why !== "" && <p class="state bad">{shownText(why)}</p>}
       <HourChart what="Messages in per second" points={topicPoints(topic, "rate")} kind="busy" />
-      <HourChart what="Messages behind of the slowest subscriber" points={topicPoints(topic, "behind")} kind="warn" />
+      <HourChart
+        what="Messages behind of the slowest subscriber"
+        points={topicPoints(topic, "behind")}
+        kind={kind ?? "busy"}
+      />
       {now !== null && now.subscribers.length > 0 && (
         <ShortTable
           caption="Subscribers, the furthest behind first"
@@ -73,7 +85,11 @@ export function TopicDetailsView({ row }: { readonly row: RatedTopicRow }): JSX.
           columns={[
             ["Subscriber", ({ client }) => shownText(client)],
             ["Had", ({ position }) => countText(Number(position))],
-            ["Behind", ({ pending }) => countText(pending)],
+            ["Behind", ({ pending }, index) => {
+              return index === 0 && kind !== undefined && pending > 0
+                ? <StateMark kind={kind} text={countText(pending)} />
+                : countText(pending);
+            }],
           ]}
         />
       )}

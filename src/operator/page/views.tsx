@@ -7,9 +7,11 @@ import { topicStateText } from "../../base/rows/row_texts.ts";
 import { type FollowedScheduleRow, isScheduleOverdue } from "../../base/rows/schedule_row.ts";
 import { undeliveredDeadLetters } from "../../base/rows/store_row.ts";
 import type { TopicServerRow } from "../../base/rows/topic_row.ts";
+import type { TopicReading } from "../ui/topic_reading.ts";
 import { Spark } from "./charts.tsx";
 import { topicPoints } from "./recorded_hour.ts";
 import type { RatedProcessRow, RatedStoreRow, RatedTopicRow, TimedLockRow } from "../ui/ui_rows.ts";
+import { attentionOfRow } from "./attention.ts";
 import type { TableColumn } from "./data_table.tsx";
 import { type MarkKind, StateMark } from "./marks.tsx";
 import {
@@ -24,6 +26,7 @@ import {
   PoolProgress,
   RelativeTimeText,
   runKind,
+  WaitingText,
 } from "./row_parts.tsx";
 
 const nameColumn = <Row extends { readonly name: string }>(): TableColumn<Row> => ({
@@ -60,9 +63,9 @@ function useColumns(
     {
       id: "waiting",
       head: words.waiting,
-      text: ({ waiters }) => countText(waiters),
+      text: ({ first_waiters }) => first_waiters.map(participantText).join(" "),
       order: ({ waiters }) => waiters ?? -1,
-      isNumber: true,
+      cell: (row) => <WaitingText row={row} />,
     },
     { id: "why", head: words.why, text: whyOf, cell: (row) => whyCell(row) },
   ];
@@ -75,7 +78,7 @@ function whyCell(row: FollowedCoordinationRow): ComponentChildren {
 
 export const lockTableColumns: readonly TableColumn<TimedLockRow>[] = [
   ...useColumns({ holder: "Holder", waiting: "Waiting", why: "Why" }).map((column) =>
-    column.id === "since" ? { ...column, cell: (row: TimedLockRow) => <HeldTime row={row} hasBar /> } : column
+    column.id === "since" ? { ...column, cell: (row: TimedLockRow) => <HeldTime row={row} /> } : column
   ),
 ];
 export const electionTableColumns = useColumns({ holder: "Leader", waiting: "Candidates", why: "Value" });
@@ -154,23 +157,36 @@ export function tickScheduleState(row: FollowedScheduleRow, now: number): {
   return { kind: runKind(last.result), text: `last ${last.result}` };
 }
 
+/** Returns the state of a topic: its mark is green only if the topic has no finding. */
+export function topicState(row: RatedTopicRow): { readonly kind: MarkKind; readonly text: string } {
+  const state = topicStateText(row);
+  const kind = state === "offline" ? "bad" : attentionOfRow("topics", row.topic);
+  return state === "stored" ? { kind: kind ?? "good", text: "served" } : { kind: kind ?? "warn", text: state };
+}
+
 /** A number of a topic with its past hour. A topic without a reading has no number. */
-function readingColumn(id: "rate" | "behind", head: string, unit: string): TableColumn<RatedTopicRow> {
-  const textOf = ({ reading }: RatedTopicRow) => {
-    const number = reading?.[id] ?? null;
-    return number === null ? "no reading" : `${countText(number)}${unit}`;
-  };
+function readingColumn(
+  id: "rate" | "behind",
+  head: string,
+  knownText: (reading: TopicReading) => string,
+): TableColumn<RatedTopicRow> {
+  const textOf = ({ reading }: RatedTopicRow) =>
+    reading === null || reading[id] === null ? "no reading" : knownText(reading);
   return {
     id,
     head,
     text: textOf,
     order: ({ reading }) => reading?.[id] ?? -1,
-    cell: (row) => (
-      <span class="charted">
-        {row.reading !== null && <Spark what={head} points={topicPoints(row.topic, id)} kind="busy" least={20} />}
-        <span>{textOf(row)}</span>
-      </span>
-    ),
+    cell: (row) => {
+      const kind = id === "behind" ? attentionOfRow("topics", row.topic) : undefined;
+      const points = topicPoints(row.topic, id);
+      return (
+        <span class="charted">
+          {row.reading !== null && <Spark what={head} points={points} kind={kind ?? "busy"} least={20} />}
+          <span class={`state ${row.reading === null ? "" : kind}`}>{textOf(row)}</span>
+        </span>
+      );
+    },
     isNumber: true,
   };
 }
@@ -181,14 +197,15 @@ export const topicTableColumns: readonly TableColumn<RatedTopicRow>[] = [
   {
     id: "state",
     head: "State",
-    text: topicStateText,
-    cell: (row) => {
-      const state = topicStateText(row);
-      return <StateMark kind={state === "offline" ? "bad" : state === "stored" ? "good" : "warn"} text={state} />;
-    },
+    text: (row) => topicState(row).text,
+    cell: (row) => <StateMark {...topicState(row)} />,
   },
-  readingColumn("rate", "In", "/s"),
-  readingColumn("behind", "Behind", ""),
+  readingColumn("rate", "In", ({ rate }) => `${countText(rate)}/s`),
+  readingColumn(
+    "behind",
+    "Slowest subscriber",
+    ({ slowest, behind }) => slowest === null ? "-" : `${shownText(slowest)}, ${countText(behind)} behind`,
+  ),
   {
     ...numberColumn("subscribers", "Subscribers", ({ reading }) => reading?.subscribers ?? -1),
     text: ({ reading }) => countText(reading?.subscribers ?? null),
@@ -222,7 +239,7 @@ export const storeTableColumns: readonly TableColumn<RatedStoreRow>[] = [
   {
     id: "rate",
     head: "Delivered",
-    text: ({ rate }) => rate === null ? "-" : `${rate}/s`,
+    text: ({ rate }) => rate === null ? "-" : `${countText(rate)}/s`,
     order: ({ rate }) => rate ?? -1,
     isNumber: true,
   },

@@ -2,6 +2,8 @@
 
 import { formatPassedTime } from "../../base/support/duration.ts";
 
+export { countText } from "../../base/rows/row_texts.ts";
+
 /**
  * Formats an age in milliseconds. The text changes at most once a second. A negative age gives 0 s, because machines'
  * clocks differ.
@@ -27,9 +29,4 @@ export function shownText(text: string): string {
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/gu,
     (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
   );
-}
-
-/** Formats a count as `1,234`, regardless of the machine's locale; `?` for null. */
-export function countText(count: number | null): string {
-  return count === null ? "?" : String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }

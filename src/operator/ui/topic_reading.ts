@@ -12,6 +12,8 @@ export interface TopicReading {
   readonly rate: number | null;
   /** How many messages the slowest subscriber has not acknowledged. */
   readonly behind: number;
+  /** The name of that subscriber; null if there is none. */
+  readonly slowest: string | null;
   readonly subscribers: number;
 }
 
@@ -20,6 +22,7 @@ export function topicReadingFrom(before: AnsweredTopicRow | null, now: AnsweredT
     at: now.at,
     rate: before === null ? null : rateBetween(before, now),
     behind: now.subscribers[0]?.pending ?? 0,
+    slowest: now.subscribers[0]?.client ?? null,
     subscribers: now.subscriber_count,
   };
 }

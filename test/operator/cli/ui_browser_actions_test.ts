@@ -30,7 +30,7 @@ describeWithPeer("chromium", "actions of the page in a browser", () => {
     page.setDefaultTimeout(15_000);
     mistakes = mistakesOf(page);
     await page.goto(actLink);
-    await page.locator("p.mode", { hasText: "may act" }).waitFor();
+    await page.locator("p.mode", { hasText: "can change things" }).waitFor();
   });
   afterAll(async () => {
     expect(mistakes).toEqual([]);

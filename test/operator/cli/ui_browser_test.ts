@@ -91,7 +91,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await seedLocks(zk, [{ name: "fresh", waiters: 2, reason: "new" }]);
         await page.locator("a.name", { hasText: "fresh" }).waitFor();
         // The lock may be seen before its queue.
-        await page.locator("td[data-head=Waiting]", { hasText: /^2$/ }).waitFor();
+        await page.locator("td[data-head=Waiting]", { hasText: /^2: / }).waitFor();
         await page.locator("a.name").click();
         await page.locator("dialog[open] caption", { hasText: "Queue, in its order (2)" }).waitFor();
         const { holders, queue } = lockPath("fresh");
@@ -157,7 +157,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
       test("a stale page does not break the next holder's lock; a current one asks its holder", async () => {
         await page.goto("about:blank");
         await page.goto(served.actLink);
-        await page.locator("p.mode", { hasText: "may act" }).waitFor();
+        await page.locator("p.mode", { hasText: "can change things" }).waitFor();
         await view("locks");
         await page.locator("#filter").fill("nightly");
         await page.locator("a.name", { hasText: "nightly" }).click();

@@ -93,7 +93,7 @@ test("a schedule that is overdue is also found to be failing; times are shown to
     "schedule-failing: the last run, on db1, failed",
     "schedule-overdue: the tick of 2026-01-01T11:58Z has not begun on any host",
     "schedule-lost: db1 began the tick of 2026-01-01T11:59Z, and lost the lock",
-    "schedule-missed: 1 tick up to 2026-01-01T11:00Z passed while no host was there",
+    "schedule-missed: missed the 11:00Z run: no host was running it",
   ]);
 });
 

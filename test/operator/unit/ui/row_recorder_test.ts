@@ -52,7 +52,7 @@ describe("totals", () => {
 });
 
 describe("topics", () => {
-  const reading = { at: "", rate: 5, behind: 7, subscribers: 1 };
+  const reading = { at: "", rate: 5, behind: 7, slowest: "a", subscribers: 1 };
   const pointsOf = (recorder: RowRecorder) => recorder.hourAfter(0, 1).topics["a"]?.length;
 
   test("a topic has one point a minute and at most an hour of them, until it is gone", () => {

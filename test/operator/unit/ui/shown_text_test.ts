@@ -29,5 +29,7 @@ test("a name with control and direction characters shows them as escapes, and ot
 });
 
 test("counts have separators, and an unknown count is a question mark", () => {
-  expect([0, 999, 1000, 1_234_567, null].map(countText)).toEqual(["0", "999", "1,000", "1,234,567", "?"]);
+  expect([0, 999, 1000, 1234.5678, 1_234_567, null].map(countText)).toEqual(
+    ["0", "999", "1,000", "1,234.5678", "1,234,567", "?"],
+  );
 });
