@@ -559,7 +559,7 @@ export function samplePage(nowMs: number): SamplePage {
         storeRow(nowMs, "webhooks", {
           waiting: webhooksWaiting,
           oldestMinutes: 118,
-          dueMinutes: -0.6,
+          dueMinutes: 0.05,
           dead: deadCount,
           done: 204_110,
           rate: webhooksRate,

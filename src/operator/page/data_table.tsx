@@ -3,7 +3,7 @@ import { type Signal, signal, useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import type { UiTableName, UiTables } from "../ui/ui_rows.ts";
-import { attentionOfRow } from "./attention.ts";
+import { attentionOfRow, longHeldLocks } from "./attention.ts";
 import { Mark } from "./marks.tsx";
 import { type PageTable, pageTables } from "./page_state.ts";
 import { RowLink } from "./row_parts.tsx";
@@ -113,7 +113,9 @@ export function DataTable<Name extends UiTableName>(
 
 function attentionOrder(name: UiTableName, key: string): number {
   const kind = attentionOfRow(name, key);
-  return kind === "bad" ? 0 : kind === "warn" ? 1 : 2;
+  if (kind === "bad") return 0;
+  if (name === "locks" && longHeldLocks.value.has(key)) return 1;
+  return kind === "warn" ? 2 : 3;
 }
 
 /** Keeps the order while a row has the focus. New rows go to the end. */

@@ -9,6 +9,7 @@ import process from "node:process";
 import type { Browser, Page } from "playwright-core";
 import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { parseHolderNodeInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import { countText } from "../../../src/base/rows/row_texts.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
@@ -66,7 +67,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await page.locator("p.live", { hasText: "live" }).waitFor();
         expect(page.url()).not.toContain("token");
         const item = (text: string) => page.locator(".attention li", { hasText: text });
-        await item(`Store default: it has ${deadCount} dead letters`).waitFor();
+        await item(`Store default: it has ${countText(deadCount)} dead letters`).waitFor();
         await item("Server server1: it is offline").waitFor();
         await view("topics");
         await count(`${topicCount} rows`);
