@@ -324,7 +324,7 @@ function NextRuns(): JSX.Element | null {
   if (all.length === 0) return null;
   const more = <a href="#ticks">18 h back, 6 h ahead: all {countText(all.length)}</a>;
   return (
-    <Card title="Schedules" size="wide" more={more}>
+    <Card title="Schedules" size="wide schedules" more={more}>
       <ScheduleLanes schedules={all.slice(0, overviewLanes)} isBrief />
     </Card>
   );
