@@ -30,7 +30,7 @@ export function serveSample({ tables, hour, answers = {} }: SamplePage): Bun.Ser
 
 /** Returns the elements that reach over the right edge of the screen, unless a parent hides that part. */
 export const widerThanScreen = `[...document.querySelectorAll("main *, dialog[open] *")].filter((one) => {
-  const hides = one.closest("svg, .unseen, .cut, .place, .feed, thead");
+  const hides = one.closest("svg, .unseen, .place, .feed, thead");
   return hides === null && one.getBoundingClientRect().right > innerWidth + 1;
 }).map((one) => one.outerHTML.slice(0, 100))`;
 

@@ -4,7 +4,6 @@ import type { ComponentChildren, JSX } from "preact";
 import type { FollowedCoordinationRow, HolderRow } from "../../base/rows/object_row.ts";
 import type { StoreRow } from "../../base/rows/store_row.ts";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
-import type { UiTableName } from "../ui/ui_rows.ts";
 import { attentionByView, countOfSeverity } from "./attention.ts";
 import { AttentionList } from "./attention_list.tsx";
 import { Spark } from "./charts.tsx";
@@ -275,23 +274,6 @@ function NextTick(): JSX.Element {
   );
 }
 
-/** The first cell of a row: its name, which opens the details, and a line below it. */
-function Named({ table, id, name, sub }: {
-  readonly table: UiTableName;
-  readonly id: string;
-  readonly name: string;
-  readonly sub: string;
-}): JSX.Element {
-  return (
-    <th scope="row">
-      <span class="cut">
-        <RowLink table={table} id={id}>{shownText(name)}</RowLink>
-      </span>
-      <span class="sub cut">{shownText(sub)}</span>
-    </th>
-  );
-}
-
 /** Shows the last actions that users have requested in any browser. */
 function ActionList(): JSX.Element | null {
   const actions = aboutProgram()?.actions ?? [];
@@ -350,7 +332,10 @@ function RunningJobs(): JSX.Element | null {
         <tbody>
           {held.slice(0, jobsShown).map(({ key, holder, row }) => (
             <tr key={key}>
-              <Named table="locks" id={key} name={row.name} sub={holdText(holder, row.waiters)} />
+              <th scope="row">
+                <RowLink table="locks" id={key}>{shownText(row.name)}</RowLink>
+                <span class="sub">{shownText(holdText(holder, row.waiters))}</span>
+              </th>
               <td class="number">
                 <HeldTime row={row} />
               </td>

@@ -12,7 +12,6 @@ import { actionParts, CommandLine } from "./copy_button.tsx";
 import { LetterGroups } from "./dead_letters.tsx";
 import { DataTable, type TableColumn } from "./data_table.tsx";
 import { Card, connectionText, Facts, isLive, openView, PageHead, Rail, TopBar } from "./frame.tsx";
-import { StateMark } from "./marks.tsx";
 import { Overview } from "./overview.tsx";
 import { KeyHelp, watchPageKeys } from "./page_keys.tsx";
 import { aboutProgram, pageTables, programNowMs, rowHref, streamState } from "./page_state.ts";
@@ -187,7 +186,6 @@ function summaryText(): string {
 
 function Servers(): JSX.Element {
   const state = aboutProgram();
-  const isUp = connectionText() === "live" || connectionText() === "reading";
   return (
     <>
       <PageHead title="Servers" text={<ServersVerdict />}>
@@ -199,7 +197,6 @@ function Servers(): JSX.Element {
         facts={[
           ["Coordination servers", <code key="servers">{shownText(state?.servers ?? "") || "-"}</code>],
           ["Root", <code key="root">{shownText(state?.root ?? "") || "-"}</code>],
-          ["State", <StateMark key="state" kind={isUp ? "good" : "bad"} text={connectionText()} />],
           ["Responds in", <ResponseTime key="time" />],
           ["baton", shownText(state?.version ?? "")],
         ]}

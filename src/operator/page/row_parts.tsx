@@ -45,15 +45,16 @@ export function HeldTime({ row }: { readonly row: TimedLockRow }): JSX.Element {
 }
 
 /** Names the first waiter and how long it has waited, and counts the others. */
-export function WaitingText({ row: { waiters, first_waiters } }: {
+export function WaitingText({ row: { kind, limit, waiters, first_waiters: [first] } }: {
   readonly row: FollowedCoordinationRow;
 }): JSX.Element | string {
-  const [first] = first_waiters;
   if (first === undefined) return waiters === 0 ? "" : countText(waiters);
+  const needed = kind === "barrier" && limit !== null ? ` of ${countText(limit)}` : "";
   const others = (waiters ?? 1) - 1;
   return (
     <>
-      {countText(waiters)}: {shownText(`${first.user}@${first.host}`)} <AgeText since={first.since} />
+      {countText(waiters)}
+      {needed}: {shownText(`${first.user}@${first.host}`)} <AgeText since={first.since} />
       {others > 0 && `, +${countText(others)}`}
     </>
   );

@@ -86,28 +86,7 @@ export const electionTableColumns = useColumns({ holder: "Leader", waiting: "Can
 export const barrierTableColumns: readonly TableColumn<FollowedCoordinationRow>[] = [
   nameColumn(),
   { id: "kind", head: "Kind", text: ({ kind }) => kind },
-  {
-    id: "inside",
-    head: "Inside",
-    text: ({ first_holders }) => first_holders.map(participantText).join(" "),
-    cell: ({ first_holders, holders }) => <PeopleSummary people={first_holders} count={holders} />,
-  },
-  {
-    id: "waiting",
-    head: "Waiting",
-    text: ({ waiters, limit }) => `${countText(waiters)}${limit === null ? "" : ` of ${countText(limit)}`}`,
-    order: ({ waiters }) => waiters ?? -1,
-    isNumber: true,
-  },
-  {
-    id: "since",
-    head: "For",
-    text: () => "",
-    order: (row) => -parseInstantMs(sinceOf(row)),
-    cell: (row) => <AgeText since={sinceOf(row)} />,
-    isNumber: true,
-  },
-  { id: "why", head: "Why", text: whyOf, cell: (row) => whyCell(row) },
+  ...useColumns({ holder: "Inside", waiting: "Waiting", why: "Why" }).slice(1),
 ];
 
 function numberColumn<Row>(id: string, head: string, number: (row: Row) => number): TableColumn<Row> {
@@ -187,7 +166,7 @@ function readingColumn(
         </span>
       );
     },
-    isNumber: true,
+    isNumber: id === "rate",
   };
 }
 

@@ -120,7 +120,7 @@ describeWithPeer("chromium", "pictures of the page", () => {
   test("docs/guides/alerts.md has its pictures", async () => {
     if (process.env["BATON_WRITE_GOLDEN"] === "1") {
       await withSample(samplePage(sampleNowMs), "docs", async (page) => {
-        await page.locator(".attention li").first().waitFor();
+        await page.locator(".feed li").first().waitFor();
         for (const [name, view] of Object.entries(docsPictures)) {
           await open(page, view);
           if (view === "retry") await page.locator("table.groups").waitFor();
@@ -133,6 +133,23 @@ describeWithPeer("chromium", "pictures of the page", () => {
       expect(guide).toContain(`(../picture/${name}.png)`);
       expect(existsSync(join(docsFolder, `${name}.png`))).toBe(true);
     }
+  });
+
+  test("the page names who waits, who is behind, and which server is offline, with the command", async () => {
+    await withSample(samplePage(sampleNowMs), "light", async (page) => {
+      const firstRow = (head: string) => page.locator(`tbody tr:first-child td[data-head="${head}"]`);
+      await page.locator('nav a[href="#topics"] .state b', { hasText: /^3$/ }).waitFor();
+      await page.locator(".attention code", { hasText: /^baton pubsub server --id ps2$/ }).waitFor();
+      expect(await page.getByRole("button", { name: "Copy command" }).count()).toBe(8);
+      await open(page, "locks");
+      await firstRow("Waiting").getByText(/^3: backup@db2 2 h 4 m, \+2$/).waitFor();
+      await firstRow("For").getByText("11x usual").waitFor();
+      await open(page, "topics");
+      await page.locator("td .state.warn", { hasText: "billing, 41,200 behind" }).waitFor();
+      await open(page, "servers");
+      await page.locator(".head", { hasText: "ps2 is offline for 14 m: topics search, sessions." }).waitFor();
+      await page.locator(".head code", { hasText: "baton pubsub server --id ps2" }).waitFor();
+    });
   });
 
   test("without a reading the page shows no number, and nothing is green", async () => {
