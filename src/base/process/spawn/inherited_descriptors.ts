@@ -63,15 +63,13 @@ const closedAtStart: boolean[] = [];
  * stream is not visible.
  */
 export function wasStreamClosedAtStart(fd: number): boolean {
-  return closedAtStart[fd] ??= isStreamClosed(fd);
-}
-
-function isStreamClosed(fd: number): boolean {
+  const known = closedAtStart[fd];
+  if (known !== undefined) return known;
   if (!("Bun" in globalThis) || process.platform !== "linux") return false;
   try {
-    return isCloseOnExec(fd);
+    return closedAtStart[fd] = isCloseOnExec(fd);
   } catch {
-    return !isOpen(fd); // the limit of open files also prevents reading /proc
+    return closedAtStart[fd] = !isOpen(fd); // the limit of open files also prevents reading /proc
   }
 }
 
