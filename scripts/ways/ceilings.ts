@@ -7,10 +7,10 @@ import type { Way } from "./list_ways.ts";
 const ceilings: Readonly<Record<string, { readonly functions: number; readonly files: number }>> = {
   lock: { functions: 695, files: 97 },
   wait: { functions: 98, files: 28 },
-  elect: { functions: 148, files: 38 },
-  call: { functions: 381, files: 80 },
-  put: { functions: 719, files: 117 },
-  get: { functions: 695, files: 116 },
+  elect: { functions: 146, files: 37 },
+  call: { functions: 381, files: 78 },
+  put: { functions: 716, files: 115 },
+  get: { functions: 692, files: 113 },
 };
 
 /** Returns what is wrong with the length of a way; null if nothing is. */
