@@ -4,6 +4,7 @@
  */
 import type { FollowedCoordinationRow, HolderRow } from "../../base/rows/object_row.ts";
 import type { FindingChange } from "./finding_record.ts";
+import { countText } from "./shown_text.ts";
 import type { TopicReading } from "./topic_reading.ts";
 import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
 
@@ -136,7 +137,7 @@ export class RowRecorder {
     this.#handovers = 0;
     if (handovers > singleHandoversMax) {
       const more = handovers - singleHandoversMax;
-      const what = `${more} more handovers in ${sampleEveryMs / 1000} s`;
+      const what = `${countText(more)} more handovers in ${sampleEveryMs / 1000} s`;
       this.#add({ atMs: nowMs, kind: "busy", name: "", what });
     }
     if (polled === null) return;
