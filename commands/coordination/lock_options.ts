@@ -104,8 +104,9 @@ export const tickSettings = putSettingsIntoGroup("ticks", {
     unset: "a minute more than --skew",
   }),
   retry: flagSetting("--retry", integerType("count", { min: 1, max: 100 }), {
-    help: "repeat a tick up to N times within --catch-up: a minute or more after its command failed, or when its " +
-      "host died",
+    help:
+      "repeat a tick up to N times within --catch-up: a minute after its command failed (sooner if time is short), " +
+      "or when its host died",
   }),
   overlap: flagSetting("--overlap", choiceType(["skip", "wait"]), {
     help: "if the lock is busy when a tick is due: skip the tick, or wait and then run the newest one",
