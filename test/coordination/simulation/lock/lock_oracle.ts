@@ -18,6 +18,8 @@ export interface LeaseInUse {
   readonly process: SimProcess;
   readonly life: number;
   readonly lease: Lease;
+  /** When the process began to work under it. A request to release it may be older. */
+  readonly beganMs: number;
   /** The commit of grants after which it was last found to be in force. */
   checkedAt: number;
 }
@@ -67,7 +69,7 @@ export class LockOracle implements TreeObserver {
 
   /** A process begins to work under a lease. Checks the lease's token. */
   began(process: SimProcess, lease: Lease): LeaseInUse {
-    const used = { process, life: process.life, lease, checkedAt: -1 };
+    const used = this.#use(process, lease);
     if (!this.check(used)) return used;
     this.#inUse.add(used);
     if (this.wasDeleted(lease.holderId)) return used; // the next holder may be there already
@@ -84,9 +86,13 @@ export class LockOracle implements TreeObserver {
     return used;
   }
 
+  #use(process: SimProcess, lease: Lease): LeaseInUse {
+    return { process, life: process.life, lease, beganMs: this.#world.nowMs, checkedAt: -1 };
+  }
+
   /** A process begins to work under a lease under which it has worked before. */
   beganAgain(process: SimProcess, lease: Lease): LeaseInUse {
-    const used = { process, life: process.life, lease, checkedAt: -1 };
+    const used = this.#use(process, lease);
     if (this.check(used)) this.#inUse.add(used);
     return used;
   }
@@ -144,11 +150,11 @@ export class LockOracle implements TreeObserver {
    * Whether the grant was deleted by an operator. Fails the run if its holder, which runs, must know that, or that it
    * was asked.
    */
-  #isTakenBack({ process, lease }: LeaseInUse): boolean {
+  #isTakenBack({ process, lease, beganMs }: LeaseInUse): boolean {
     const deletedAtMs = this.#deletedAtMs.get(lease.fencingToken);
     const askedAtMs = lease.lost.aborted ? undefined : this.#askedAtMs.get(lease.fencingToken);
     const sinceMs = deletedAtMs ?? askedAtMs ?? Infinity;
-    if (this.#world.nowMs > Math.max(sinceMs, process.runsSinceMs) + this.#toldMs) {
+    if (this.#world.nowMs > Math.max(sinceMs, process.runsSinceMs, beganMs) + this.#toldMs) {
       this.#world.fail("not told", `${process.name} holds ${pathOfGrant(lease)}, which was taken back at ${sinceMs}`);
     }
     return deletedAtMs !== undefined;
