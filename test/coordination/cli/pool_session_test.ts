@@ -93,7 +93,10 @@ describe("what is run", () => {
 });
 
 describe("output", () => {
-  const mixed = "-c 'printf 1{}; until [ -e {}2 ]; do sleep 0.01; done; echo 2{}; echo err {} >/dev/stderr; touch a2'";
+  // The job of b ends first. The job of a ends when baton has noticed that: until then the process of b is a zombie.
+  const mixed = "-c 'printf 1{}; until [ -e {}2 ]; do sleep 0.01; done; " +
+    "while kill -0 $(cat {}2) 2>/dev/null; do sleep 0.01; done; " +
+    "echo 2{}; echo err {} >/dev/stderr; echo $$ >ended; mv ended a2'";
 
   test("a job's output comes in one piece, each stream to its own; with --tag each line has its item", async () => {
     const grouped = await session.run(`"$baton" pool out --items a,b -j 2 ${mixed} & touch b2; wait $!`);
