@@ -170,9 +170,9 @@ export class UiFeed {
     while (!signal.aborted) {
       const { isConnected, isComplete, responseMs } = this.#about;
       const isKnown = isConnected && isComplete;
-      const polled = isKnown && this.#polled !== null ? { ...this.#polled, responseMs: responseMs } : null;
+      const polled = isKnown && this.#polled !== null ? { ...this.#polled, responseMs } : null;
       this.recorder.sample(Date.now(), polled);
-      if (isKnown) { for (const table of new Set(Object.values(tables))) this.#judgeRowsOf(table); }
+      for (const table of isKnown ? new Set(Object.values(tables)) : []) this.#judgeRowsOf(table);
       this.#publish();
       await sleep(this.#clock, sampleEveryMs, signal).catch(() => {});
     }

@@ -111,10 +111,11 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
   const last = runs.findLast(({ result }) => result !== "skipped");
   if (last === undefined || last.result === "done") return findings;
   if (last.result === "missed") {
-    const runs = last.count === 1
-      ? `the ${minuteOf(last.until).replace(minuteOf(new Date(nowMs).toISOString()).slice(0, 11), "")} run`
+    const today = formatUtcMinute(nowMs).slice(0, "2026-11-24T".length);
+    const missed = last.count === 1
+      ? `the ${minuteOf(last.until).replace(today, "")} run`
       : `${countText(last.count)} runs up to ${minuteOf(last.until)}`;
-    const what = `missed ${runs}: no host was running it`;
+    const what = `missed ${missed}: no host was running it`;
     return [...findings, makeFinding("schedule-missed", { where, what, action: history })];
   }
   const why = last.why === null ? "" : `: ${last.why}`;

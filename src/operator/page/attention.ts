@@ -17,7 +17,16 @@ export interface AttentionItem extends Omit<RecordedFindingRow, "id" | "since"> 
 const severityOrder = { problem: 0, warning: 1 } as const;
 /** The order of the findings of one severity: first those about work that is not done. */
 const tableOrder: readonly UiTableName[] = [
-  ...["about", "stores", "ticks", "servers", "topics", "processes", "locks", "elections", "barriers", "pools"] as const,
+  "about",
+  "stores",
+  "ticks",
+  "servers",
+  "topics",
+  "processes",
+  "locks",
+  "elections",
+  "barriers",
+  "pools",
 ];
 const markKinds = { problem: "bad", warning: "warn" } as const;
 
