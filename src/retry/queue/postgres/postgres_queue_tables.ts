@@ -71,7 +71,8 @@ DECLARE number bigint; BEGIN
 END $$`;
 
 /**
- * Stores a batch of messages and returns the number of the first one. A repetition with the same token changes nothing.
+ * Stores a batch of messages and returns the number of the first one. A repetition with the same token changes nothing,
+ * but it locks the row of the queue, so its commit waits for the synchronous standby as the first one's does.
  * `content` contains the head and body of each message, one after the other.
  */
 const accept =

@@ -278,7 +278,10 @@ function acceptMessages({ tables, values, nowMs }: StatementCall): PostgresRow[]
   const [, token, keys, states, tried, delays, reasons, errors, forwards, crcs, heads, bodies, content] =
     values as readonly [unknown, string, ...(readonly never[])[]];
   const known = tables.batches.get(token);
-  if (known !== undefined) return [{ seq: known }];
+  if (known !== undefined) {
+    tables.setQueue({}); // its row was locked for an update, so the commit waits for the standby
+    return [{ seq: known }];
+  }
   const start = tables.queue.next_seq;
   tables.batches.set(token, start);
   let place = 0;
