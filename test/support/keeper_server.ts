@@ -12,7 +12,7 @@ import { ProcessNode } from "./process_node.ts";
 import { ServerProcess } from "./server_process.ts";
 
 const startTriesMax = 3;
-const startMsMax = 15_000;
+const startMsMax = 30_000;
 
 /** The command that runs baton, without its words. */
 export function batonCommand(): string[] {
