@@ -18,7 +18,10 @@ interface ChangedLock {
   readonly queue: readonly ZNode[];
   /** The zxid of its version before the commit. */
   readonly versionZxid: bigint;
-  /** The number of its holders and contenders before the commit, and of those that the commit has made. */
+  /**
+   * The number of its holders and contenders before the commit, and of those that were made since. Some of these may be
+   * gone again: a read that was executed before the commit has seen them.
+   */
   users: number;
 }
 
@@ -53,19 +56,19 @@ export class QueueOracle implements TreeObserver {
   }
 
   nodeChanges(before: ZNode | undefined, after: ZNode | undefined): void {
-    const { path = "" } = before ?? after ?? {};
-    const at = Math.max(path.indexOf("/h/"), path.indexOf("/q/"));
+    const { path } = before ?? after ?? {};
+    if (path === undefined) return; // came and went in this commit: the counter of its folder shows it
     // The node of the lock itself changes with each grant, in the same commit.
-    const lock = at === -1 ? path : path.slice(0, at);
+    const [, lock = path, folder, name] = /^(.*?)\/([hq])(?:\/(.*))?$/.exec(path) ?? [];
     let changed = this.#changed.get(lock);
     if (changed === undefined) {
       const queue = this.#tree.childrenOf(`${lock}/q`);
       changed = { queue, versionZxid: this.#tree.at(lock)?.mzxid ?? 0n, users: this.#users(lock) };
       this.#changed.set(lock, changed);
     }
-    if (at === -1 || before !== undefined || after === undefined) return;
-    changed.users++;
-    if (path.includes("/h/")) this.#granted.push({ lock, node: after });
+    if (folder === undefined || after === undefined) return;
+    if (name === undefined) changed.users += after.creates - (before?.creates ?? 0);
+    else if (folder === "h" && before === undefined) this.#granted.push({ lock, node: after });
   }
 
   committed(): void {
