@@ -59,8 +59,10 @@ export class Contender {
   readonly proxies: readonly ChaosProxy[];
   /** null while it runs. */
   exit: Exit | null = null;
-  /** The end of what it wrote to stderr. */
+  /** The end of what it wrote to stderr, with what its holder process and its guard wrote there after its end. */
   stderr = "";
+  /** True when it has ended, and nobody has its stderr any more. */
+  isSilent = false;
   readonly #options: ContenderOptions;
   readonly #child: ChildProcess;
   readonly #life: string;
@@ -106,6 +108,7 @@ export class Contender {
     });
     this.#child.on("error", (error) => this.stderr += error.message);
     this.#child.on("exit", (code, signal) => this.exit = { code, signal });
+    this.#child.on("close", () => this.isSilent = true);
   }
 
   /** Its next child is another section. Nobody may be in the one before any more; a child waits for being watched. */

@@ -14,7 +14,7 @@ import { type ChildKind, Contender, type Wrapper } from "./contender.ts";
 import { judge, type RoundResult } from "./judge.ts";
 import type { ObserverProcess } from "./observer_process.ts";
 import type { RoundPlan } from "./plan.ts";
-import { untilContenders, wait } from "./round_waits.ts";
+import { heardOut, untilContenders, wait } from "./round_waits.ts";
 import { againUnlessServed, type Attempt, commits } from "./served.ts";
 
 export interface RoundOptions {
@@ -109,13 +109,15 @@ class Round {
     } catch (error) {
       this.#failures.push(error instanceof Error ? error.message : String(error));
     }
+    const endMs = await observer.now();
+    await heardOut(this.#contenders);
     this.#failures.push(...serversThatEnded(this.#place.backend.nodes));
     return judge(this.#plan, {
       contenders: this.#contenders,
       failures: this.#failures,
       toldToLeave,
       faultMs,
-      endMs: await observer.now(),
+      endMs,
     });
   }
 

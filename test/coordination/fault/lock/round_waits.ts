@@ -9,6 +9,18 @@ import type { Contender } from "./contender.ts";
 /** How long a fault lasts, and what comes between two of them, is part of what they are. */
 export const wait = (milliseconds: number): Promise<void> => sleep(systemClock(), milliseconds);
 
+/** How long what is said of a contender after its end may take, in milliseconds. */
+const lastWordsMs = 15_000;
+
+/**
+ * Waits for what is said of contenders after their end: a script that was killed is dead before its holder process, or
+ * its guard, says why. Without this, nobody would know.
+ */
+export async function heardOut(contenders: readonly Pick<Contender, "exit" | "isSilent">[]): Promise<void> {
+  const ended = contenders.filter(({ exit }) => exit !== null);
+  await eventually(() => ended.every(({ isSilent }) => isSilent), { withinMs: lastWordsMs }).catch(() => {});
+}
+
 /** `eventually`, with what the processes and the servers say when it is in vain. */
 export async function untilContenders<T>(
   condition: () => T | Promise<T>,
