@@ -212,7 +212,9 @@ describe("the promise", () => {
     process.kill(holderOf(session), "SIGKILL");
     await gone(...pids);
     expect(performance.now() - startMs).toBeLessThan(1000);
-    expect((await running.ended).signal).toBe("SIGKILL");
+    const { signal, stderr } = await running.ended;
+    expect(signal).toBe("SIGKILL");
+    expect(stderr).toMatch(/the hold of \S+\/holder-killed is lost: its holder process \(pid \d+\) has died; /);
   });
 
   test("holder stopped: they are dead when the next one has the lock", async () => {
@@ -221,6 +223,7 @@ describe("the promise", () => {
     process.kill(holder, "SIGSTOP");
     expect(await session.run('"$baton" lock -q -w 20s holder-stopped -- true')).toMatchObject({ code: 0 });
     expect(pids.filter(isAlive)).toEqual([]);
+    expect(running.stderr()).toContain(`its holder process (pid ${holder}) stood still, `);
     process.kill(holder, "SIGCONT");
     await gone(holder);
     expect((await running.ended).stderr).toMatch(/Lock "holder-stopped" is lost: .*; the script was stopped/);

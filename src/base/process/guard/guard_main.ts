@@ -8,7 +8,7 @@
  * before it reports "ready", because the disk may hang later.
  */
 import { openSync, writeSync } from "node:fs";
-import { readProcess } from "../proc/process_table.ts";
+import { isSameProcessAlive, readProcess } from "../proc/process_table.ts";
 import { describeUnstoppableProcesses } from "../proc/unstoppable.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { JobKiller, type JobKillResult, ProcessGroupWatch } from "./kill_job.ts";
@@ -123,12 +123,26 @@ export async function runGuard(sessions: GuardSessionActions): Promise<void> {
   }
 }
 
-/**
- * Writes a text to stderr without waiting for the reader, and closes stderr. A program that reads baton's stderr waits
- * until all writers have closed stderr.
- */
-function sayLast(libc: Libc, says: string): void {
+/** Writes a text to stderr without waiting for the reader. */
+function say(libc: Libc, says: string): void {
   if (says !== "" && libc.waitWritable(errors, 0)) libc.write(errors, new TextEncoder().encode(says));
+}
+
+/**
+ * Returns the sentence about a script that is about to be killed; empty if it needs none. The holder process says why
+ * too late, or never if it is dead. Of a command in a group of its own, the user sees how its baton ends.
+ */
+function sentenceForScript({ jobs, session }: GuardState, cookie: string, cause: string): string {
+  const { child, nodes = [] } = jobs.get(cookie) ?? {};
+  if (child?.ownGroup !== false || !isSameProcessAlive(child)) return "";
+  const locks = nodes.map((node) => node.replace(/\/h\/[^/]+$/, "")).join(", ");
+  const holder = `holder process (pid ${session?.owner ?? "unknown"})`;
+  return `baton: the hold of ${locks} is lost: its ${holder} ${cause}; the guard has killed what ran under it\n`;
+}
+
+/** Says a text, and closes stderr. A program that reads baton's stderr waits until all writers have closed stderr. */
+function sayLast(libc: Libc, says: string): void {
+  say(libc, says);
   libc.close(errors);
   openSync("/dev/null", "w"); // keeps the number in use, because the runtime may write to it
 }
@@ -240,7 +254,7 @@ export class GuardLoop {
     for (const [cookie, started] of this.#kills) {
       if (started.isOver) continue;
       if (started.kill === null) {
-        started.kill = this.#killOf(cookie);
+        started.kill = this.#killOf(cookie, "stood still, or its processes ended too late");
         started.killedAtMs = this.#libc.bootTimeMs();
         report(this.#libc, `killing ${cookie}`);
       }
@@ -258,15 +272,16 @@ export class GuardLoop {
    * guard's reports.
    */
   #clearAll(): GuardNextAction {
-    const kills = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
+    const kills = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie, "has died")]));
     this.#clearing = new Clearing(this.#state, kills, this.#libc);
     return this.#clearing.step(false);
   }
 
-  #killOf(cookie: string): JobKiller {
+  #killOf(cookie: string, cause: string): JobKiller {
     const job = this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0, nodes: [], known: [], isLeft: false };
     const group = job.child === null ? null : this.#groupOf(job.child);
-    return new JobKiller(cookie, job, { libc: this.#libc, group });
+    const sentence = sentenceForScript(this.#state, cookie, cause);
+    return new JobKiller(cookie, job, { libc: this.#libc, group, onOver: () => say(this.#libc, sentence) });
   }
 
   /**

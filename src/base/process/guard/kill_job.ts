@@ -51,15 +51,24 @@ export class JobKiller {
   readonly #known: JobProcessFinder;
   readonly #rounds: ProcessKillRounds;
   readonly #group: ProcessGroupWatch | null;
+  readonly #onOver: () => void;
   #lastFound: FoundJobProcesses = { alive: [], isCertain: false, unreadable: [] };
   #emptyChecks = 0;
   #clearedAtMs: number;
   #giveUpAtMs: number;
 
-  /** `group` is null if baton did not report a command. */
-  constructor(cookie: string, job: GuardedJob, { libc, group }: { libc: Libc; group: ProcessGroupWatch | null }) {
+  /**
+   * `group` is null if baton did not report a command. Calls `onOver` once, after all kills, because it may write to a
+   * disk that hangs.
+   */
+  constructor(
+    cookie: string,
+    job: GuardedJob,
+    { libc, group, onOver = () => {} }: { libc: Libc; group: ProcessGroupWatch | null; onOver?: () => void },
+  ) {
     this.#job = job;
     this.#group = group;
+    this.#onOver = onOver;
     this.#libc = libc;
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
@@ -101,6 +110,7 @@ export class JobKiller {
     if (isPatient && this.alive.length > 0) this.#giveUpAtMs = nowMs + killMsMax;
     if (!isCleared && nowMs < this.#giveUpAtMs) return null;
     this.#rounds.close();
+    this.#onOver();
     if (!isCleared) return { clearedAtMs: Infinity, isCertain: false };
     this.#group?.lose();
     return { clearedAtMs: this.#clearedAtMs, isCertain: !this.#isInDoubt() };

@@ -22,6 +22,7 @@ let pipe = "";
 let onRead = () => {};
 let nowMs = 0;
 let killed: [number, unknown][] = [];
+let said: string[] = [];
 let parent = guard;
 let isScriptAlive = true;
 let isGroupHidden = false;
@@ -38,7 +39,7 @@ function guardOfScript(): GuardLoop {
   const missing = () => {
     throw Object.assign(new Error("no such file"), { code: "ENOENT" });
   };
-  before = useProcessSystem({
+  const real = useProcessSystem({
     pid: guard,
     readText: (path) =>
       path === `/proc/${owner}/stat`
@@ -62,15 +63,18 @@ function guardOfScript(): GuardLoop {
     },
     own: new ChildProcessRegistry(),
   });
+  before ??= real;
   nowMs = 1000;
   killed = [];
+  said = [];
   parent = owner;
   isScriptAlive = true;
   isGroupHidden = false;
   ownerState = "S";
   const libc = {
     bootTimeMs: () => nowMs,
-    write: () => {},
+    write: (fd: number, bytes: Uint8Array) => fd === 2 && said.push(new TextDecoder().decode(bytes)),
+    waitWritable: () => true,
     parentPid: () => parent,
     waitReadable: () => pipe !== "" || parent !== owner,
     read(_fd: number, into: Uint8Array) {
@@ -221,5 +225,38 @@ test.if(process.platform === "linux")(
     expect(loop.step()).toEqual({ kind: "keep", forMs: 100, session, jobs: [stuck] });
     ownerState = "S";
     expect(loop.step()).toMatchObject({ kind: "wait" });
+  },
+);
+
+test.if(process.platform === "linux")(
+  "a script is told once why it was killed, which its holder process does too late or never",
+  () => {
+    for (const why of ["has died", "stood still, or its processes ended too late"]) {
+      const loop = orphanedGuard(guardChildLine(cookie, { pid: script, ownGroup: false, startTicks: 7 }));
+      if (why !== "has died") [parent, nowMs] = [owner, 11_000];
+      loop.step();
+      expect(killed).toContainEqual([script, "SIGKILL"]);
+      expect(said).toEqual([]); // stderr may be a file on a disk that hangs
+      isScriptAlive = false;
+      for (let steps = 0; steps < 4; steps++) loop.step();
+      const text = `baton: the hold of /baton/locks/a is lost: its holder process (pid ${owner}) ${why}; ` +
+        "the guard has killed what ran under it\n";
+      expect(said).toEqual([text]);
+    }
+  },
+);
+
+test.if(process.platform === "linux")(
+  "nothing is said of a command, whose baton the user waits for, and of a script that has ended",
+  () => {
+    const ofCommand = orphanedGuard();
+    ofCommand.step();
+    expect(killed).toContainEqual([script, "SIGKILL"]);
+    isScriptAlive = false;
+    for (let steps = 0; steps < 4; steps++) ofCommand.step();
+    const ofScript = orphanedGuard(guardChildLine(cookie, { pid: script, ownGroup: false, startTicks: 7 }));
+    isScriptAlive = false;
+    for (let steps = 0; steps < 4; steps++) ofScript.step();
+    expect(said).toEqual([]);
   },
 );
