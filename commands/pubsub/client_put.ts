@@ -37,6 +37,8 @@ export interface ClientPutResult {
   /** How many of these messages the topic did not store, because no client was subscribed. */
   readonly withoutSubscribers: number;
   readonly loss: MessageLossCertainty | null;
+  /** False if messages of a file that was rotated were not put, and will not be by later calls; stderr names them. */
+  readonly isComplete: boolean;
 }
 
 interface PutProgress {
@@ -47,25 +49,26 @@ interface PutProgress {
 }
 
 export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
-  reportClientPut(run, await putInputMessages(run));
-  return exitCodes.SUCCESS;
+  return reportClientPut(run, await putInputMessages(run));
 }
 
 /** Prints the result as JSON if the user asked for it, and warns if no client gets the messages. */
 export function reportClientPut(
   { call: { values, io }, topic }: Pick<ClientPutRun, "call" | "topic">,
   result: ClientPutResult,
-): void {
-  const { messages, withoutSubscribers, loss } = result;
+): ExitCode {
+  const { messages, withoutSubscribers, loss, isComplete } = result;
   if (loss !== null) io.err(`baton: ${messageLossSentence(topic, loss)}\n`);
   const without_subscribers = withoutSubscribers;
   if (values.json) printJson<PubsubPutJson>(io, { version: 1, topic, messages, without_subscribers, loss });
-  if (withoutSubscribers === 0 || values.quiet) return;
+  const code = isComplete ? exitCodes.SUCCESS : exitCodes.BAD_DATA;
+  if (withoutSubscribers === 0 || values.quiet) return code;
   const name = shellQuoteIfNeeded(topic);
   io.err(
     `baton: ${countWithNoun(withoutSubscribers, "message")} reached no client: topic "${topic}" has no subscriber; ` +
       `to subscribe: baton subscribe ${name}\n`,
   );
+  return code;
 }
 
 /** Puts the input. If it fails, prints how much was put and which outcomes are unknown, before the error is thrown. */
@@ -113,14 +116,21 @@ async function putInput(
   const tell = (sentence: string) => values.quiet ? undefined : io.err(`baton: ${sentence}\n`);
   const onSkipped = (messages: number, bytes: number) => progress.addEarlierWork(inInput(messages, bytes));
   if (resumed > 0) tell(`put ${countWithNoun(resumed, "message")} again; each is stored once`);
-  if (input === null) return { messages: resumed, withoutSubscribers: 0, loss: publisher.loss };
-  const { openUnsentPart } = await import("./unsent_part.ts");
+  if (input === null) return { messages: resumed, withoutSubscribers: 0, loss: publisher.loss, isComplete: true };
+  const { readUnsentParts } = await import("./unsent_part.ts");
   state.trimInputs(topic);
-  const context = { state, topic, command, resume: values.resume === true, tell, onSkipped };
+  let isComplete = true;
+  const warn = (sentence: string) => {
+    isComplete = false;
+    io.err(`baton: ${sentence}\n`);
+  };
+  const context = { state, topic, command, resume: values.resume === true, tell, warn, onSkipped };
   let result = { messages: resumed, withoutSubscribers: 0, loss: publisher.loss };
-  for (let hasMore = true; hasMore;) {
-    await using files = new AsyncDisposableStack();
-    const part = await rejectOnAbort(openUnsentPart(input, context, files), until);
+  await using files = new AsyncDisposableStack();
+  const parts = readUnsentParts(input, context, files);
+  let next = await rejectOnAbort(parts.next(0), until);
+  while (next.done !== true) {
+    const { value: part } = next;
     done.earlier = part.earlier;
     done.stored = 0;
     const count = await publisher.putAll(part.chunks, {
@@ -142,12 +152,12 @@ async function putInput(
       withoutSubscribers: result.withoutSubscribers + publisher.withoutSubscribers,
       loss: publisher.loss ?? result.loss,
     };
-    hasMore = part.finish(count);
+    next = await rejectOnAbort(parts.next(count), until);
     // Each part has a session of its own, because a publisher counts from 1.
-    if (hasMore) publisher = new Publisher(client.nextSession(), topic);
+    if (next.done !== true) publisher = new Publisher(client.nextSession(), topic);
   }
-  if (values.resume && result.messages === resumed) tell("nothing was left to put");
-  return result;
+  if (values.resume && result.messages === resumed && isComplete) tell("nothing was left to put");
+  return { ...result, isComplete };
 }
 
 export function warnOfUnknownPutOutcomes(

@@ -11,7 +11,7 @@ import { type ClientState, clientStateFilePath } from "../../src/pubsub/client/c
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
+import type { ExitCode } from "../../src/base/exit_codes.ts";
 import { addNextStepToErrors } from "./client_next_step.ts";
 import {
   type ClientPutResult,
@@ -104,8 +104,7 @@ async function runPublish(call: PublishCall): Promise<ExitCode> {
     io.err("baton: reading messages from the terminal; end with ^D\n");
   }
   const result = await putWith(run, state, input);
-  reportClientPut(run, { ...result, messages: resumed + result.messages });
-  return exitCodes.SUCCESS;
+  return reportClientPut(run, { ...result, messages: resumed + result.messages });
 }
 
 /** Opens the input. Returns null if only earlier puts are to be sent again. Throws USAGE. */
@@ -122,7 +121,7 @@ export function openPublishInput(
   const path = file ?? (text === "-" || (by !== null && text === undefined) ? "-" : null);
   if (by !== null && path === null) throw refuse(`--${by} splits stdin (-) or a file (-f FILE), not "${text}"`);
   if (msgId !== undefined && (by !== null || texts.length > 1)) throw refuse("--msg-id is for a single message");
-  if (path !== null) return by === null ? openPutFilesInput([path]) : openSplitPutInput(path, by);
+  if (path !== null) return by === null ? openPutFilesInput([path]) : openSplitPutInput(path, by, resume);
   if (text !== undefined) return openTextPutInput(texts);
   if (resume) return null;
   throw refuse(`missing MESSAGE, ${usage}`);

@@ -1,5 +1,5 @@
 /** Opens the inputs of `put` and `baton publish`: a text, a file, its lines, several files, or stdin as it arrives. */
-import { createReadStream, read, statSync } from "node:fs";
+import { createReadStream, existsSync, read, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { wasStreamClosedAtStart } from "../../src/base/process/spawn/inherited_descriptors.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -76,16 +76,20 @@ export function openPutInput({ values, io }: PubsubClientCall, paths: readonly s
   if (paths.length > 1) {
     throw new BatonError("USAGE", `put: unexpected argument "${paths[1]}"; --files puts several files`);
   }
-  if (lines || values.null) return openSplitPutInput(path ?? "-", lines ? "lines" : "null");
+  if (lines || values.null) return openSplitPutInput(path ?? "-", lines ? "lines" : "null", resume);
   if (path !== undefined) return openPutFilesInput([path]);
   if (resume) return null;
   throw new BatonError("USAGE", `put: missing PATH; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
 }
 
-/** Opens an input in which each line of a file, or each part between NULs, is a message; `-` is stdin. */
-export function openSplitPutInput(path: string, by: "lines" | "null"): ClientPutInput {
+/**
+ * Opens an input in which each line of a file, or each part between NULs, is a message; `-` is stdin. A file that is
+ * resumed may be missing: a rotation has renamed it, and its program has not yet made the new one.
+ */
+export function openSplitPutInput(path: string, by: "lines" | "null", resume = false): ClientPutInput {
   const from = path === "-" ? null : resolve(path);
-  if (from !== null) requireInputFile(from, textAdvice);
+  const isMissing = from !== null && resume && !existsSync(from);
+  if (from !== null && !isMissing) requireInputFile(from, textAdvice);
   const source = from ?? "stdin";
   const separator = by === "lines" ? newline : 0;
   const read = () => splitInputIntoMessages(readChunks(from), separator);
@@ -93,7 +97,7 @@ export function openSplitPutInput(path: string, by: "lines" | "null"): ClientPut
   return {
     kind: "sequence",
     name: splitInputName(source, separator),
-    file: from !== null && statSync(from).isFile() ? { path: from, separator } : null,
+    file: from !== null && (isMissing || statSync(from).isFile()) ? { path: from, separator } : null,
     source,
     isStream: from === null,
     isBulk: true,

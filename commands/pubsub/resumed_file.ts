@@ -4,7 +4,7 @@
  */
 import type { Stats } from "node:fs";
 import { type FileHandle, open, readdir, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, extname, join } from "node:path";
 import { emptyInputDigest, extendInputDigest, wholeInputDigest } from "../../src/pubsub/client/input_checkpoints.ts";
 import type { PutInputProgress } from "../../src/pubsub/client/client_state.ts";
 import { splitInputIntoMessages } from "../../src/pubsub/client/split_items.ts";
@@ -33,6 +33,16 @@ export class ResumedFile implements AsyncDisposable {
       return new ResumedFile(path, separator, handle, await handle.stat());
     } catch (thrown) {
       throw unreadableInputError(path, thrown);
+    }
+  }
+
+  /** Resolves with null if there is no such file. Rejects with IO. */
+  static async openIfPresent(path: string, separator: number): Promise<ResumedFile | null> {
+    try {
+      return await ResumedFile.open(path, separator);
+    } catch (thrown) {
+      if (((thrown as Error).cause as NodeJS.ErrnoException).code === "ENOENT") return null;
+      throw thrown;
     }
   }
 
@@ -179,46 +189,90 @@ export async function compareResumedFile(
   return { ino: file.ino, isEmpty: file.isEmpty, hasMessages: starts.length > 0, startsAlike, hasLast };
 }
 
-/** The file that has the content of which messages were put, after a rotation. */
-export interface OldFile {
+/** A rotated file: its name is the log's with a number or a date, as in app.log.1 or app.log-20261129. */
+export interface RotatedFile {
   readonly path: string;
-  /** True if the file was renamed, false if it is a copy. */
-  readonly isRenamed: boolean;
-  /** Rotated files that are newer. If the file was rotated several times, their messages were not put. */
-  readonly newer: readonly string[];
+  readonly ino: number;
+  readonly modifiedMs: number;
+}
+
+/** The files beside a log that had its name before, as far as messages of them may be missing. */
+export interface RotatedFiles {
+  /** The file that has the content of which messages were put. `isRenamed` is false for a copy. */
+  readonly old: RotatedFile & { readonly isRenamed: boolean } | null;
+  /** The files that were the log after the old one; if there is none, those that were written since. Oldest first. */
+  readonly newer: readonly RotatedFile[];
 }
 
 /**
- * Finds the old file in the folder of the file that has its name now. A file that was renamed is found by its inode. A
- * copy must be the only rotated file that was written after the messages were put, and begins with them.
+ * Finds the old file in the folder of the file that has its name now, which has the inode `ino`. A file that was
+ * renamed is found by its inode. A copy must be the only rotated file that was written after the messages were put, and
+ * begins with them.
  */
-export async function findOldFile(
-  { path, ino }: Pick<ResumedFile, "path" | "ino">,
-  separator: number,
+export async function findRotatedFiles(
+  { path, separator }: { readonly path: string; readonly separator: number },
+  ino: number | null,
   place: PutInputProgress,
-): Promise<OldFile | null> {
+): Promise<RotatedFiles> {
   const { file: mark, taken } = place;
-  if (mark === undefined) return null;
+  if (mark === undefined) return { old: null, newer: [] };
   const others = await filesBeside(path);
   const renamed = mark.ino === ino ? [] : others.filter((other) => other.ino === mark.ino);
-  const copies = taken === 0 ? [] : others.filter(({ isRotated, mtimeMs }) => isRotated && mtimeMs >= mark.modifiedMs);
-  for (const candidates of [renamed, copies]) {
+  const written = others.filter(({ suffix, modifiedMs }) => /^[.-]/.test(suffix) && modifiedMs >= mark.modifiedMs);
+  for (const candidates of [renamed, taken === 0 ? [] : written]) {
     const found = [];
     for (const candidate of candidates) if (await beginsWith(candidate.path, separator, place)) found.push(candidate);
     const [old] = found;
     if (old === undefined || found.some(({ ino }) => ino !== old.ino)) continue;
-    const newer = others.filter((other) => other.isRotated && other !== old && other.mtimeMs >= old.mtimeMs);
-    return { path: old.path, isRenamed: candidates === renamed, newer: newer.map((other) => other.path) };
+    return { old: { ...old, isRenamed: candidates === renamed }, newer: filesAfter(others, old) };
   }
-  return null;
+  return { old: null, newer: filesAfter(written, null) };
 }
 
-interface FileBeside {
-  readonly path: string;
-  readonly ino: number;
-  readonly mtimeMs: number;
-  /** True if the file has the name of a rotated file, such as app.log.1 or app.log-20261129. */
-  readonly isRotated: boolean;
+export interface FileBeside extends RotatedFile {
+  /** The end of the file's name, after the name of the log; empty if the name begins in another way. */
+  readonly suffix: string;
+}
+
+/** Returns the files of which the names say that they were the log after `old`, oldest first. If it is null, all. */
+export function filesAfter(others: readonly FileBeside[], old: FileBeside | null): FileBeside[] {
+  return others.filter((other) => rotationOf(other) !== null && (old === null || compareAge(other, old) > 0))
+    .toSorted(compareAge);
+}
+
+/** Returns a positive number if `a` was the log after `b`. Late lines change the time of a file, but not its name. */
+function compareAge(a: FileBeside, b: FileBeside): number {
+  const first = rotationOf(a);
+  const second = rotationOf(b);
+  const isCount = first !== null && first.length <= rotationCountDigits;
+  if (first === null || second === null || isCount !== second.length <= rotationCountDigits) {
+    return a.modifiedMs - b.modifiedMs;
+  }
+  const order = first.localeCompare(second, "en", { numeric: true });
+  return isCount ? -order : order;
+}
+
+/** A number with more digits is a date. One with fewer counts from the newest file on. */
+const rotationCountDigits = 3;
+
+const decompressors = new Map([
+  ["gz", "zcat"],
+  ["Z", "zcat"],
+  ["bz2", "bzip2 -dc"],
+  ["xz", "xz -dc"],
+  ["zst", "zstd -dc"],
+  ["lz4", "lz4 -dc"],
+]);
+
+/** Returns the command that prints the content of a compressed file; null for other files. */
+export function decompressor(path: string): string | null {
+  return decompressors.get(extname(path).slice(1)) ?? null;
+}
+
+/** Returns the number or the date in the name of a rotated file; null for other files. */
+function rotationOf({ suffix }: FileBeside): string | null {
+  const name = decompressor(suffix) === null ? suffix : suffix.slice(0, -extname(suffix).length);
+  return /^[.-](\d[\d.:T_-]*)$/.exec(name)?.[1] ?? null;
 }
 
 async function filesBeside(path: string): Promise<FileBeside[]> {
@@ -228,8 +282,8 @@ async function filesBeside(path: string): Promise<FileBeside[]> {
   for (const name of await readdir(folder)) {
     const found = await stat(join(folder, name)).catch(() => null); // it may just have been removed
     if (name === own || !found?.isFile()) continue;
-    const isRotated = name.startsWith(`${own}.`) || name.startsWith(`${own}-`);
-    files.push({ path: join(folder, name), ino: found.ino, mtimeMs: found.mtimeMs, isRotated });
+    const suffix = name.startsWith(own) ? name.slice(own.length) : "";
+    files.push({ path: join(folder, name), ino: found.ino, modifiedMs: found.mtimeMs, suffix });
   }
   return files;
 }

@@ -2,6 +2,7 @@
  * The messages of an input that still have to be put. After a rotation there are two parts: the rest of the old file,
  * and the new file.
  */
+import { statSync } from "node:fs";
 import { BatonError } from "../../src/base/errors.ts";
 import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
@@ -16,11 +17,12 @@ import { type ClientPutInput, type MessageSequence, readUnsentFiles, splitInputN
 import {
   compareResumedFile,
   decideReplacedFile,
-  findOldFile,
-  type OldFile,
+  decompressor,
+  findRotatedFiles,
   readUnsentMessages,
-  type ReplacedFileDecision,
   ResumedFile,
+  type RotatedFile,
+  type RotatedFiles,
 } from "./resumed_file.ts";
 
 export interface UnsentPart {
@@ -29,9 +31,10 @@ export interface UnsentPart {
   readonly chunks: AsyncIterable<readonly Uint8Array[]>;
   /** How many messages of this part earlier calls have put. */
   readonly earlier: number;
-  /** Called when the whole part, which had `count` messages, was put. Returns true if another part follows. */
-  readonly finish: (count: number) => boolean;
 }
+
+/** The next part is read after the whole part before it was put. It gets the number of messages of that part. */
+export type UnsentParts = AsyncGenerator<UnsentPart, void, number>;
 
 export interface UnsentPartContext {
   readonly state: ClientState;
@@ -41,42 +44,51 @@ export interface UnsentPartContext {
   readonly command: string;
   /** Tells the user one sentence. */
   readonly tell: (sentence: string) => void;
+  /** Tells the user which messages were not put, and will not be by later calls. */
+  readonly warn: (sentence: string) => void;
   /** Called with messages that earlier calls have put. */
   readonly onSkipped: (messages: number, bytes: number) => void;
 }
 
 type FileInput = MessageSequence & { readonly file: NonNullable<MessageSequence["file"]> };
 
-/** Opens the next part of the input. `files` keeps the opened files. Throws BAD_DATA if it is unclear what was put. */
-export async function openUnsentPart(
+/** Opens the parts of the input. `files` keeps the opened files. Throws BAD_DATA if it is unclear what was put. */
+export async function* readUnsentParts(
   input: ClientPutInput,
   context: UnsentPartContext,
   files: AsyncDisposableStack,
-): Promise<UnsentPart> {
+): UnsentParts {
   const { state, topic, resume, onSkipped } = context;
   if (input.kind === "files") {
     const taken = (name: string) => resume ? state.inputPosition(topic, name) : null;
     const notes = new PutFilesCheckpoint(state, topic);
-    return { notes, chunks: readUnsentFiles(input, notes, { taken, onSkipped }), earlier: 0, finish: () => false };
+    yield { notes, chunks: readUnsentFiles(input, notes, { taken, onSkipped }), earlier: 0 };
+    return;
   }
   const { file, name } = input;
-  const begin = { name, taken: 0, digest: emptyInputDigest };
+  if (file !== null && resume) return yield* readResumedParts({ ...input, file }, context, files);
+  const begin = beginOf(name);
   if (file !== null) {
     const found = files.use(await ResumedFile.open(file.path, file.separator));
-    if (resume) return await openResumedPart({ ...input, file }, found, context, files);
     const starts: string[] = [];
     const notes = new PutSequenceCheckpoint(state, topic, { ...begin, file: { ...markOf(found), starts } });
-    const chunks = withLastLine(await readUnsentMessages(found, begin, { starts }), found);
-    return { notes, chunks, earlier: 0, finish: () => false };
+    yield { notes, chunks: withLastLine(await readUnsentMessages(found, begin, { starts }), found), earlier: 0 };
+    return;
   }
-  if (input.isStream) return { notes: null, chunks: input.read(), earlier: 0, finish: () => false };
+  if (input.isStream) {
+    yield { notes: null, chunks: input.read(), earlier: 0 };
+    return;
+  }
   const place = (resume ? state.inputPosition(topic, name) : null) ?? begin;
   const chunks = await readUnsentMessages({ messages: () => input.read(), unfinished: null }, place, { onSkipped });
   if (chunks === null) {
     throw new BatonError("BAD_DATA", `Cannot go on with ${changedInput(input, place)}; without --resume all are put`);
   }
-  const notes = new PutSequenceCheckpoint(state, topic, place);
-  return { notes, chunks, earlier: place.taken, finish: () => false };
+  yield { notes: new PutSequenceCheckpoint(state, topic, place), chunks, earlier: place.taken };
+}
+
+function beginOf(name: string): PutInputProgress {
+  return { name, taken: 0, digest: emptyInputDigest };
 }
 
 /** Adds the bytes after the last newline as a message, for a call without --resume. */
@@ -88,112 +100,147 @@ async function* withLastLine(
   if (file.unfinished !== null) yield [file.unfinished];
 }
 
-async function openResumedPart(
+/** Yields the rest of the file of which messages were put, then each file that has replaced it, up to the newest. */
+async function* readResumedParts(
   input: FileInput,
-  file: ResumedFile,
   context: UnsentPartContext,
   files: AsyncDisposableStack,
-): Promise<UnsentPart> {
-  const { state, topic } = context;
-  const place = state.inputPosition(topic, input.name) ?? { name: input.name, taken: 0, digest: emptyInputDigest };
-  const starts: string[] = [];
-  const chunks = await readUnsentMessages(file, place, { starts, onSkipped: context.onSkipped });
-  // A file that was seen empty has new messages only, even if they are the same as the old ones.
-  const continues = chunks !== null && place.file?.emptyIno !== file.ino;
-  const old = continues && place.file?.ino === file.ino ? null : await findOldFile(file, input.file.separator, place);
-  // Programs that copy a file often replace its name, so another inode alone does not mean another file.
-  if (continues && !(old?.isRenamed ?? false)) {
-    return partOf(file, chunks, { ...place, file: { ...markOf(file), starts } }, context);
+): UnsentParts {
+  const { state, topic, onSkipped } = context;
+  const { path, separator } = input.file;
+  const file = await ResumedFile.openIfPresent(path, separator);
+  files.use(file);
+  for (let isRead = false; !isRead;) {
+    const place = state.inputPosition(topic, input.name) ?? beginOf(input.name);
+    const starts: string[] = [];
+    const chunks = file && await readUnsentMessages(file, place, { starts, onSkipped });
+    // A file that was seen empty has new messages only, even if they are the same as the old ones.
+    const isSame = place.file === undefined || place.file.ino === file?.ino;
+    const continues = chunks !== null && place.file?.emptyIno !== file?.ino && (isSame || place.taken > 0);
+    const rotated = continues && isSame
+      ? { old: null, newer: [] }
+      : await findRotatedFiles(input.file, file?.ino ?? null, place);
+    const { old } = rotated;
+    const parts = { ...rotated, file, place, input, context, files };
+    // Programs that copy a file often replace its name, so another inode alone does not mean another file.
+    if (file !== null && continues && !(old?.isRenamed ?? false)) {
+      yield partOf(chunks, { ...place, file: { ...markOf(file), starts } }, context);
+      tellOfUnfinishedLine(file, context);
+      isRead = true;
+    } else isRead = yield* old === null ? goOnWithoutOldFile(parts) : readOldFile({ ...parts, old });
   }
-  const decision = decideReplacedFile(place, await compareResumedFile(file, place), old);
-  if (decision === "unclear") throw unclearInputError(input, place, context);
-  if (old !== null) return await openOldFile({ old, file, decision, place, input, context, files });
-  if (decision === "no messages yet") return partOf(file, nothing(), place, context);
-  const { taken } = place;
-  const rest = `${tail(`+${taken + 1}`, input.file.separator)} OLD-FILE | ${putStdinCommand(input, context)}`;
-  const were = `${countWithNoun(taken, "message")} of it ${taken === 1 ? "was" : "were"} put`;
-  context.tell(`${file.path} is a new file; the old one is not in its folder, ${were}; to put its rest: ${rest}`);
-  replaceFile(input, file, context);
-  return await openResumedPart(input, file, context, files);
 }
 
-/** Opens the rest of the old file. Its position keeps the name of the input until the whole old file was put. */
-async function openOldFile({ old, file, decision, place, input, context, files }: {
-  readonly old: OldFile;
-  /** The new file. */
-  readonly file: ResumedFile;
-  readonly decision: ReplacedFileDecision;
+interface ReplacedFile extends RotatedFiles {
+  /** The file that has the name of the input now. */
+  readonly file: ResumedFile | null;
   readonly place: PutInputProgress;
   readonly input: FileInput;
   readonly context: UnsentPartContext;
   readonly files: AsyncDisposableStack;
-}): Promise<UnsentPart> {
-  const { state, topic, onSkipped, tell } = context;
-  const { separator } = input.file;
+}
+
+/** Yields the rest of the old file, and returns true if that was the last part. Its position keeps the input's name. */
+async function* readOldFile(
+  { old, newer, file, place, input, context, files }: ReplacedFile & { readonly old: RotatedFile },
+): AsyncGenerator<UnsentPart, boolean, number> {
+  const { onSkipped, tell, warn } = context;
+  const { path, separator } = input.file;
+  let next: RotatedFile | null = newer.find((other) => decompressor(other.path) === null) ?? null;
+  let emptyIno = {};
+  if (next === null && file !== null) {
+    const decision = decideReplacedFile(place, await compareResumedFile(file, place), old);
+    if (decision === "unclear") throw unclearInputError(input, place, context);
+    if (decision === "new") next = file;
+    else if (file.isEmpty) emptyIno = { emptyIno: file.ino };
+  }
   const oldFile = files.use(await ResumedFile.open(old.path, separator));
-  const chunks = await readUnsentMessages(oldFile, place, { onSkipped });
+  const starts: string[] = [];
+  const chunks = await readUnsentMessages(oldFile, place, { starts, onSkipped });
   if (chunks === null || place.file === undefined) throw unclearInputError(input, place, context);
-  const isEmpty = decision === "no messages yet" && file.isEmpty;
-  const part = partOf(
-    oldFile,
-    chunks,
-    { ...place, file: isEmpty ? { ...place.file, emptyIno: file.ino } : place.file },
-    context,
-  );
+  const count = yield partOf(chunks, { ...place, file: { ...place.file, starts, ...emptyIno } }, context);
+  const rest = count > 0
+    ? `, and the rest of it was put first: ${countWithNoun(count, "message")}`
+    : oldFile.unfinished === null
+    ? ", and all of it was put"
+    : "";
   // The program may write to the old file until it has opened the new one.
-  if (decision === "no messages yet") return part;
-  const finish = (count: number) => {
-    const left = count === 0
-      ? "and all of it was put"
-      : `and the rest of it was put first: ${countWithNoun(count, "message")}`;
-    tell(`${file.path} is a new file; the old one is ${old.path}, ${left}`);
-    const stdin = putStdinCommand(input, context);
-    if (oldFile.unfinished !== null) {
-      const last = `${tail(1, separator)} ${shellQuoteIfNeeded(old.path)} | ${stdin}`;
-      tell(`the last line of ${old.path} has no newline, and was not put; to put it as it is: ${last}`);
-    }
-    for (const path of old.newer) {
-      tell(`${path} is newer than ${old.path}; if it was never put: ${stdin} <${shellQuoteIfNeeded(path)}`);
-    }
-    const progress = state.inputPosition(topic, input.name) ?? place;
-    replaceFile(input, file, context, { ...progress, name: splitInputName(old.path, separator) });
+  if (next === null) {
+    if (file === null) tell(`${path} is not there yet; the old one is ${old.path}${rest.replace(" first", "")}`);
+    tellOfUnfinishedLine(oldFile, context);
     return true;
-  };
-  return { ...part, finish };
+  }
+  tell(`${next.path} is a new file; the old one is ${old.path}${rest}`);
+  if (oldFile.unfinished !== null) {
+    const last = `${tail(1, separator)} ${shellQuoteIfNeeded(old.path)} | ${putStdinCommand(input, context)}`;
+    warn(`the last line of ${old.path} has no newline, and was not put; to put it as it is: ${last}`);
+  }
+  for (const other of newer.slice(0, next === file ? newer.length : newer.indexOf(next))) {
+    warn(`${other.path} is compressed, and was not put; to put it: ${putFileCommand(other, input, context)}`);
+  }
+  const progress = context.state.inputPosition(context.topic, input.name) ?? place;
+  replaceFile(input, next, context, { ...progress, name: splitInputName(old.path, separator) });
+  return false;
+}
+
+/** Goes on with a new file although the old one is not there. Returns true if the new file has no messages yet. */
+async function* goOnWithoutOldFile(
+  { newer, file, place, input, context }: ReplacedFile,
+): AsyncGenerator<UnsentPart, boolean, number> {
+  const { path, separator } = input.file;
+  const were = `${countWithNoun(place.taken, "message")} of it ${place.taken === 1 ? "was" : "were"} put`;
+  if (file === null) {
+    const isKnown = place.file !== undefined;
+    const advice = isKnown ? `the old one is not in its folder; ${were}` : "--resume continues a file that it has read";
+    throw new BatonError("IO", `Cannot read ${path}: there is no such file; ${advice}`);
+  }
+  const decision = decideReplacedFile(place, await compareResumedFile(file, place), null);
+  if (decision === "unclear") throw unclearInputError(input, place, context);
+  if (decision === "no messages yet") {
+    yield partOf(nothing(), place, context);
+    tellOfUnfinishedLine(file, context);
+    return true;
+  }
+  const rest = `${tail(`+${place.taken + 1}`, separator)} OLD-FILE | ${putStdinCommand(input, context)}`;
+  const say = file.isEmpty && wasMovedByUser(path, place) ? context.tell : context.warn;
+  say(`${path} is a new file; the old one is not in its folder, ${were}; to put its rest: ${rest}`);
+  for (const other of newer) {
+    const put = putFileCommand(other, input, context);
+    context.warn(`${other.path} was written since the last call; if it is not the old one, to put it: ${put}`);
+  }
+  replaceFile(input, file, context);
+  return false;
 }
 
 /** Makes later calls begin at the start of the new file. `old` is the position in the old file, under its new name. */
 function replaceFile(
   { name }: FileInput,
-  file: ResumedFile,
+  file: RotatedFile,
   { state, topic }: UnsentPartContext,
   old: PutInputProgress | null = null,
 ): void {
   state.runTransaction(() => {
     if (old !== null) state.setInput(topic, old);
-    state.setInput(topic, { name, taken: 0, digest: emptyInputDigest, file: { ...markOf(file), starts: [] } });
+    state.setInput(topic, { ...beginOf(name), file: { ...markOf(file), starts: [] } });
   });
 }
 
 function partOf(
-  file: ResumedFile,
   chunks: AsyncIterable<readonly Uint8Array[]>,
   begin: PutInputProgress,
-  { state, topic, tell }: UnsentPartContext,
+  { state, topic }: UnsentPartContext,
 ): UnsentPart {
-  const finish = () => {
-    if (file.unfinished !== null) {
-      tell(`the last line of ${file.path} has no newline yet; --resume puts it when it has one`);
-    }
-    return false;
-  };
-  return { notes: new PutSequenceCheckpoint(state, topic, begin), chunks, earlier: begin.taken, finish };
+  return { notes: new PutSequenceCheckpoint(state, topic, begin), chunks, earlier: begin.taken };
+}
+
+function tellOfUnfinishedLine({ path, unfinished }: ResumedFile, { tell }: UnsentPartContext): void {
+  if (unfinished !== null) tell(`the last line of ${path} has no newline yet; --resume puts it when it has one`);
 }
 
 async function* nothing(): AsyncGenerator<never, void, void> {}
 
 /** Returns what later calls need to recognize the file. */
-function markOf({ ino, modifiedMs }: ResumedFile): Pick<PutFileMark, "ino" | "modifiedMs"> {
+function markOf({ ino, modifiedMs }: RotatedFile): Pick<PutFileMark, "ino" | "modifiedMs"> {
   return { ino, modifiedMs };
 }
 
@@ -205,9 +252,28 @@ function putStdinCommand({ file: { separator } }: FileInput, { command }: Unsent
   return `${command} --${separator === 0 ? "null" : "lines"} -`;
 }
 
+/** Returns the command that puts a whole rotated file. */
+function putFileCommand({ path }: RotatedFile, input: FileInput, context: UnsentPartContext): string {
+  const from = shellQuoteIfNeeded(path);
+  const read = decompressor(path);
+  const stdin = putStdinCommand(input, context);
+  return read === null ? `${stdin} <${from}` : `${read} ${from} | ${stdin}`;
+}
+
+/** Where a file goes of which it is unclear what was put, according to the advice. */
+function changedPath(path: string): string {
+  return `${path}.changed`;
+}
+
+/** Returns true if the user followed that advice since the last call. */
+function wasMovedByUser(path: string, { file: mark }: PutInputProgress): boolean {
+  const moved = statSync(changedPath(path), { throwIfNoEntry: false });
+  return moved !== undefined && mark !== undefined && moved.ctimeMs >= mark.modifiedMs;
+}
+
 function unclearInputError(input: FileInput, place: PutInputProgress, context: UnsentPartContext): BatonError {
   const path = shellQuoteIfNeeded(input.file.path);
-  const old = shellQuoteIfNeeded(`${input.file.path}.changed`);
+  const old = shellQuoteIfNeeded(changedPath(input.file.path));
   return new BatonError(
     "BAD_DATA",
     `Cannot go on with ${changedInput(input, place)}, and it may contain messages that were. ` +

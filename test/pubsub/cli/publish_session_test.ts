@@ -214,6 +214,9 @@ test("a log that grows, is renamed, and is truncated: each complete line is publ
   expect(await resume(`echo o >>${log}`)).toMatchObject({ code: 0, stderr: "" });
   const renamed = await resume(`echo three >>${log}; mv ${log} ${log}.1; echo four >${log}`);
   expect(renamed).toMatchObject({ code: 0, stderr: expect.stringContaining(`the old one is ${session.path(log)}.1`) });
+  const absent = await resume(`mv ${log} ${log}.0`);
+  expect(absent).toMatchObject({ code: 0, stderr: expect.stringContaining(`${log} is not there yet`) });
+  await run(`mv ${log}.0 ${log}`);
   const truncated = await resume(`echo five >>${log}; cp ${log} ${log}-1; echo six >${log}`);
   expect(truncated).toMatchObject({
     code: 0,
@@ -225,6 +228,20 @@ test("a log that grows, is renamed, and is truncated: each complete line is publ
   expect(await resume(advice)).toMatchObject({ code: 0 });
   expect(await resume(`echo seven >>${log}`)).toMatchObject({ code: 0, stderr: "" });
   expect((await run(`@subscribe ${topic} --until-empty`)).stdout).toBe("one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+});
+
+test("two rotations between two calls: files are published in order, and 65 tells of a missing one", async () => {
+  const topic = newTopic();
+  const log = `${topic}.log`;
+  const resume = (change: string) => run(`${change}; @publish ${topic} -f ${log} --lines --resume -q`);
+  await run(`@subscribe ${topic} --until-empty`);
+  expect(await resume(`echo 1 >${log}`)).toMatchObject({ code: 0 });
+  const rotate = `mv -f ${log}.1 ${log}.2 2>/dev/null; mv ${log} ${log}.1`;
+  const twice = `echo 2 >>${log}; ${rotate}; echo 3 >${log}; ${rotate}; echo 4 >${log}`;
+  expect(await resume(twice)).toMatchObject({ code: 0, stderr: "" });
+  const lost = await resume(`echo 5 >>${log}; ${rotate}; rm ${log}.*; echo 6 >${log}`);
+  expect(lost).toMatchObject({ code: 65, stderr: expect.stringContaining("tail -n +2 OLD-FILE") });
+  expect((await run(`@subscribe ${topic} --until-empty`)).stdout).toBe("1\n2\n3\n4\n6\n");
 });
 
 test("the shell completes the names of topics, whatever is in them", async () => {

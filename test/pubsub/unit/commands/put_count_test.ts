@@ -76,7 +76,7 @@ test("messages of unknown outcome are not counted as put, and --resume counts th
   expect(resumed).toMatchObject({ result: { messages: 236 } });
   expect(resumed.said).toEqual(["baton: put 192 messages again; each is stored once"]);
   expect(await put(lines(), true, [ok()])).toEqual({
-    result: { messages: 0, withoutSubscribers: 0, loss: null },
+    result: { messages: 0, withoutSubscribers: 0, loss: null, isComplete: true },
     said: ["baton: nothing was left to put"],
   });
 });

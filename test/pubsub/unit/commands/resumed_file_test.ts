@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { putInputMessages } from "../../../../commands/pubsub/client_put.ts";
 import { openSplitPutInput } from "../../../../commands/pubsub/put_input.ts";
-import { decideReplacedFile } from "../../../../commands/pubsub/resumed_file.ts";
+import { decideReplacedFile, filesAfter } from "../../../../commands/pubsub/resumed_file.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
@@ -64,7 +64,7 @@ interface Kill {
 }
 
 interface Put {
-  /** The number of messages, or the code of the error. */
+  /** The number of messages, with "not all" if some were not put; or the code of the error. */
   readonly result: number | string;
   readonly said: string;
 }
@@ -95,9 +95,12 @@ async function put({ path = log, resume = true, fate = () => "done", kill }: {
     client: new PubsubClientSession(state, { request } as unknown as PubsubRequester),
     topic: "news",
     stop: { finish: new AbortController().signal, now: new AbortController().signal },
-    input: openSplitPutInput(path, "lines"),
+    input: openSplitPutInput(path, "lines", resume),
     command: "baton publish news",
-  }).then(({ messages }) => messages, (error) => `${error.code} ${error.message}`);
+  }).then(
+    ({ messages, isComplete }) => isComplete ? messages : `${messages}, not all`,
+    (error) => `${error.code} ${error.message}`,
+  );
   return { result, said: io.stderr() };
 }
 
@@ -151,10 +154,10 @@ describe.each([["renamed", renameAway], ["copied and truncated", copyAndTruncate
       rotate();
       expect(await put()).toEqual({ result: 1, said: unfinished(`${log}.1`) });
       writeFileSync(log, "5\n");
-      const said = `baton: ${log} is a new file; the old one is ${log}.1, and all of it was put\n` +
+      const said = `baton: ${log} is a new file; the old one is ${log}.1\n` +
         `baton: the last line of ${log}.1 has no newline, and was not put; to put it as it is: ` +
         `tail -n 1 ${log}.1 | baton publish news --lines -\n`;
-      expect(await put()).toEqual({ result: 1, said });
+      expect(await put()).toEqual({ result: "1, not all", said });
       expect(await put({ path: `${log}.1` })).toEqual({ result: 0, said: `${unfinished(`${log}.1`)}${nothingLeft}` });
       expect(stored).toEqual(["1", "2", "3", "5"]);
     });
@@ -176,27 +179,93 @@ describe.each([["renamed", renameAway], ["copied and truncated", copyAndTruncate
       rmSync(`${log}.1`);
       appendFileSync(log, "5\n6\n7\n");
       expect(await put()).toEqual({
-        result: 3,
+        result: "3, not all",
         said: `baton: ${log} is a new file; the old one is not in its folder, 2 messages of it were put; ` +
           "to put its rest: tail -n +3 OLD-FILE | baton publish news --lines -\n",
       });
+      expect(await put()).toEqual({ result: 0, said: nothingLeft });
       expect(stored).toEqual(["1", "2", "5", "6", "7"]);
     });
 
-    test("a file that was rotated between two rotations is named", async () => {
+    test("each file is put in its order if there were several rotations", async () => {
+      writeFileSync(log, "1\n");
+      await put();
+      appendFileSync(log, "2\n");
+      rotate();
+      appendFileSync(log, "3\n");
+      rotate();
+      appendFileSync(log, "4\n");
+      rotate();
+      expect((await put()).result).toBe(3);
+      appendFileSync(log, "5\n");
+      expect((await put()).result).toBe(1);
+      expect(stored).toEqual(["1", "2", "3", "4", "5"]);
+    });
+
+    test("files with another name or a compressed one between the old and the new file", async () => {
       writeFileSync(log, "1\n");
       await put();
       rotate();
       appendFileSync(log, "2\n");
       rotate();
       writeFileSync(log, "3\n");
-      expect((await put()).said).toContain(
-        `${log}.1 is newer than ${log}.2; if it was never put: baton publish news --lines - <${log}.1`,
+      renameSync(`${log}.1`, `${log}.1.xz`);
+      writeFileSync(`${log}.offset`, "12\n");
+      const { result, said } = await put();
+      expect(result).toBe("1, not all");
+      expect(said).toContain(
+        `${log}.1.xz is compressed, and was not put; to put it: xz -dc ${log}.1.xz | baton publish news --lines -`,
       );
       expect(stored).toEqual(["1", "3"]);
     });
   },
 );
+
+describe("a log that was renamed, and has no new file yet", () => {
+  test("the rest of the old file is put", async () => {
+    writeFileSync(log, "1\n");
+    await put();
+    appendFileSync(log, "2\n");
+    renameSync(log, `${log}.1`);
+    const said = `baton: ${log} is not there yet; the old one is ${log}.1`;
+    expect(await put()).toEqual({ result: 1, said: `${said}, and the rest of it was put: 1 message\n` });
+    expect(await put()).toEqual({ result: 0, said: `${said}, and all of it was put\n${nothingLeft}` });
+    writeFileSync(log, "3\n");
+    expect((await put()).result).toBe(1);
+    expect(stored).toEqual(["1", "2", "3"]);
+  });
+
+  test("without the old file, and without a file that was read before", async () => {
+    expect((await put()).result).toStartWith(`IO Cannot read ${log}: there is no such file; --resume continues`);
+    writeFileSync(log, "1\n");
+    await put();
+    rmSync(log);
+    expect((await put()).result).toBe(
+      `IO Cannot read ${log}: there is no such file; the old one is not in its folder; 1 message of it was put`,
+    );
+  });
+});
+
+test.each([
+  ["counted", [".3", ".2", ".1"]],
+  ["counted in ten", [".10", ".9.gz", ".1"]],
+  ["dated", ["-20251231", "-20260101", "-20260102"]],
+  ["dated with dashes", [".2025-12-31", ".2026-01-01_9", ".2026-01-01_10"]],
+])("which rotated file was the log after another: %s", (_, suffixes) => {
+  const others = suffixes.map((suffix, at) => ({ path: suffix, ino: at, modifiedMs: -at, suffix })).toReversed();
+  const after = (old: number | null) =>
+    filesAfter(others, old === null ? null : others.find(({ ino }) => ino === old) ?? null).map(({ path }) => path);
+  expect(after(null)).toEqual(suffixes);
+  expect(after(0)).toEqual(suffixes.slice(1));
+  expect(after(2)).toEqual([]);
+});
+
+test("files that are not the log of an earlier time, and those whose names tell no order", () => {
+  const file = (suffix: string, modifiedMs: number) => ({ path: suffix, ino: modifiedMs, modifiedMs, suffix });
+  const others = [".swp", ".changed", ".offset", ".1.tmp", "", "1", ".1", "-20260101"].map(file);
+  expect(filesAfter(others, file(".old", 6)).map(({ path }) => path)).toEqual(["-20260101"]);
+  expect(filesAfter(others, null).map(({ path }) => path)).toEqual([".1", "-20260101"]);
+});
 
 describe("a file of which it is unclear what was put is refused, and the advice works", () => {
   test.each([
@@ -276,6 +345,7 @@ test(`each line is put once, whatever happens (BATON_SEED=${seed})`, async () =>
     const rotate = round % 2 === 0 ? renameAway : copyAndTruncate;
     const story: string[] = [];
     writeFileSync(log, "");
+    await put();
     const append = () => {
       const text = `line ${++lines}`;
       const cut = below(4) === 0 ? below(text.length) : 0;
@@ -291,7 +361,7 @@ test(`each line is put once, whatever happens (BATON_SEED=${seed})`, async () =>
       if (what < 5) {
         story.push("append");
         for (let count = below(6); count >= 0; count--) append();
-      } else if (what < 6 && isRead) {
+      } else if (what < 6 && (isRead || rotate === renameAway)) {
         story.push("rotate");
         appendFileSync(log, half);
         half = "";
