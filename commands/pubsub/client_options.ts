@@ -51,8 +51,8 @@ export const pubsubClientCommandSettings = {
   }),
   resume: toggleSetting("--resume", {
     help:
-      "put: first send the messages with an unknown outcome again, then continue the input where it was interrupted; " +
-      "a last line that has no newline yet is left to a later call",
+      "put: first send the messages with an unknown outcome again, then continue the input where it was interrupted, " +
+      "over rotations (65 if a part is missing); a last line that has no newline yet is left to a later call",
   }),
   json: toggleSetting("--json", {
     help: "print the result as JSON; get: one line for each message; put: also whether the topic has subscribers",

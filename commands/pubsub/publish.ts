@@ -41,8 +41,8 @@ const publishSettings = {
     help: "your own message ID; a message with the same ID and content is stored once",
   }),
   resume: toggleSetting("--resume", {
-    help: "first send the messages with an unknown outcome again, then the new messages of the file, also after its " +
-      "rotation; a last line that has no newline yet is left to a later call",
+    help: "first send the messages with an unknown outcome again, then the new messages of the file, over rotations " +
+      "(65 if a part is missing); a last line that has no newline yet is left to a later call",
   }),
   json: toggleSetting("--json", {
     help: "print the result as JSON: the number of messages, and how many of them had no subscriber",

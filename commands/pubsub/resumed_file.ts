@@ -6,7 +6,7 @@ import type { Stats } from "node:fs";
 import { type FileHandle, open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import { emptyInputDigest, extendInputDigest, wholeInputDigest } from "../../src/pubsub/client/input_checkpoints.ts";
-import type { PutInputProgress } from "../../src/pubsub/client/client_state.ts";
+import type { PutFileMark, PutInputProgress } from "../../src/pubsub/client/client_state.ts";
 import { splitInputIntoMessages } from "../../src/pubsub/client/split_items.ts";
 import { unreadableInputError } from "../input_files.ts";
 
@@ -20,7 +20,7 @@ export class ResumedFile implements AsyncDisposable {
   readonly path: string;
   readonly ino: number;
   readonly modifiedMs: number;
-  readonly isEmpty: boolean;
+  readonly size: number;
   readonly #separator: number;
   readonly #handle: FileHandle;
   /** The bytes after the last separator, once the file was read to its end. Another program may still add to them. */
@@ -52,7 +52,7 @@ export class ResumedFile implements AsyncDisposable {
     this.#handle = handle;
     this.ino = ino;
     this.modifiedMs = mtimeMs;
-    this.isEmpty = size === 0;
+    this.size = size;
   }
 
   /** Yields the complete messages, from the start of the file. */
@@ -186,7 +186,7 @@ export async function compareResumedFile(
   }
   const compared = Math.min(starts.length, mark?.starts.length ?? 0);
   const startsAlike = compared > 0 && starts[compared - 1] === mark?.starts[compared - 1];
-  return { ino: file.ino, isEmpty: file.isEmpty, hasMessages: starts.length > 0, startsAlike, hasLast };
+  return { ino: file.ino, isEmpty: file.size === 0, hasMessages: starts.length > 0, startsAlike, hasLast };
 }
 
 /** A rotated file: its name is the log's with a number or a date, as in app.log.1 or app.log-20261129. */
@@ -194,12 +194,19 @@ export interface RotatedFile {
   readonly path: string;
   readonly ino: number;
   readonly modifiedMs: number;
+  /** The size of the file as it is stored, in bytes. */
+  readonly size: number;
+}
+
+/** The file that has the content of which messages were put. */
+export interface OldFile extends RotatedFile {
+  /** False if the file is a copy. */
+  readonly isRenamed: boolean;
 }
 
 /** The files beside a log that had its name before, as far as messages of them may be missing. */
 export interface RotatedFiles {
-  /** The file that has the content of which messages were put. `isRenamed` is false for a copy. */
-  readonly old: RotatedFile & { readonly isRenamed: boolean } | null;
+  readonly old: OldFile | null;
   /** The files that were the log after the old one; if there is none, those that were written since. Oldest first. */
   readonly newer: readonly RotatedFile[];
 }
@@ -207,12 +214,13 @@ export interface RotatedFiles {
 /**
  * Finds the old file in the folder of the file that has its name now, which has the inode `ino`. A file that was
  * renamed is found by its inode. A copy must be the only rotated file that was written after the messages were put, and
- * begins with them.
+ * begins with them. A file that is unchanged since it had `quietSize` is not read again.
  */
 export async function findRotatedFiles(
   { path, separator }: { readonly path: string; readonly separator: number },
   ino: number | null,
   place: PutInputProgress,
+  quietSize: number | null = null,
 ): Promise<RotatedFiles> {
   const { file: mark, taken } = place;
   if (mark === undefined) return { old: null, newer: [] };
@@ -221,12 +229,20 @@ export async function findRotatedFiles(
   const written = others.filter(({ suffix, modifiedMs }) => /^[.-]/.test(suffix) && modifiedMs >= mark.modifiedMs);
   for (const candidates of [renamed, taken === 0 ? [] : written]) {
     const found = [];
-    for (const candidate of candidates) if (await beginsWith(candidate.path, separator, place)) found.push(candidate);
+    for (const candidate of candidates) {
+      const isOld = isUnchanged(candidate, mark, quietSize) || await beginsWith(candidate.path, separator, place);
+      if (isOld) found.push(candidate);
+    }
     const [old] = found;
     if (old === undefined || found.some(({ ino }) => ino !== old.ino)) continue;
     return { old: { ...old, isRenamed: candidates === renamed }, newer: filesAfter(others, old) };
   }
   return { old: null, newer: filesAfter(written, null) };
+}
+
+/** Returns true if a file is still as it was when it had this size and was found to have nothing new. */
+export function isUnchanged(file: RotatedFile, mark: PutFileMark, quietSize: number | null): boolean {
+  return file.size === quietSize && file.ino === mark.ino && file.modifiedMs === mark.modifiedMs;
 }
 
 export interface FileBeside extends RotatedFile {
@@ -283,7 +299,7 @@ async function filesBeside(path: string): Promise<FileBeside[]> {
     const found = await stat(join(folder, name)).catch(() => null); // it may just have been removed
     if (name === own || !found?.isFile()) continue;
     const suffix = name.startsWith(own) ? name.slice(own.length) : "";
-    files.push({ path: join(folder, name), ino: found.ino, modifiedMs: found.mtimeMs, suffix });
+    files.push({ path: join(folder, name), ino: found.ino, modifiedMs: found.mtimeMs, size: found.size, suffix });
   }
   return files;
 }

@@ -6,7 +6,7 @@ import { statSync } from "node:fs";
 import { BatonError } from "../../src/base/errors.ts";
 import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import type { ClientState, PutFileMark, PutInputProgress } from "../../src/pubsub/client/client_state.ts";
+import type { ClientState, PutFileMark, PutInputProgress, PutOldFile } from "../../src/pubsub/client/client_state.ts";
 import {
   emptyInputDigest,
   PutFilesCheckpoint,
@@ -19,6 +19,8 @@ import {
   decideReplacedFile,
   decompressor,
   findRotatedFiles,
+  isUnchanged,
+  type OldFile,
   readUnsentMessages,
   ResumedFile,
   type RotatedFile,
@@ -100,7 +102,10 @@ async function* withLastLine(
   if (file.unfinished !== null) yield [file.unfinished];
 }
 
-/** Yields the rest of the file of which messages were put, then each file that has replaced it, up to the newest. */
+/**
+ * Yields the late messages of the file before, the rest of the one of which messages were put, and then each file that
+ * has replaced it, up to the newest.
+ */
 async function* readResumedParts(
   input: FileInput,
   context: UnsentPartContext,
@@ -110,6 +115,8 @@ async function* readResumedParts(
   const { path, separator } = input.file;
   const file = await ResumedFile.openIfPresent(path, separator);
   files.use(file);
+  const watch: Watch = { file: null };
+  yield* readLateMessages(file?.ino ?? null, watch, input, context, files);
   for (let isRead = false; !isRead;) {
     const place = state.inputPosition(topic, input.name) ?? beginOf(input.name);
     const starts: string[] = [];
@@ -121,19 +128,66 @@ async function* readResumedParts(
       ? { old: null, newer: [] }
       : await findRotatedFiles(input.file, file?.ino ?? null, place);
     const { old } = rotated;
-    const parts = { ...rotated, file, place, input, context, files };
+    const parts = { ...rotated, file, watch, place, input, context, files };
     // Programs that copy a file often replace its name, so another inode alone does not mean another file.
     if (file !== null && continues && !(old?.isRenamed ?? false)) {
-      yield partOf(chunks, { ...place, file: { ...markOf(file), starts } }, context);
+      yield partOf(chunks, { ...place, file: { ...markOf(file), starts, old: place.file?.old } }, context);
       tellOfUnfinishedLine(file, context);
       isRead = true;
     } else isRead = yield* old === null ? goOnWithoutOldFile(parts) : readOldFile({ ...parts, old });
   }
 }
 
+/** The file before the one of which messages were put, if this call found something in it, or ended in it. */
+interface Watch {
+  file: ResumedFile | null;
+}
+
+/** Yields what a program has added to a file after another one had replaced it. */
+async function* readLateMessages(
+  ino: number | null,
+  watch: Watch,
+  input: FileInput,
+  context: UnsentPartContext,
+  files: AsyncDisposableStack,
+): UnsentParts {
+  const { state, topic, tell, warn } = context;
+  const { path, separator } = input.file;
+  const place = state.inputPosition(topic, input.name);
+  const known = place?.file?.old;
+  const late = known === undefined ? null : state.inputPosition(topic, known.name);
+  if (place?.file === undefined || known === undefined || late?.file === undefined) return;
+  const { file } = place;
+  const keep = (old: PutOldFile | undefined) =>
+    state.runTransaction(() => state.setInput(topic, { ...place, file: { ...file, old } }));
+  const { old } = await findRotatedFiles(input.file, ino, late, known.quietSize);
+  if (old === null) {
+    const say = known.quietSize === null ? warn : tell;
+    say(
+      `the file before ${path} is not in its folder, or was changed; ${wereTaken(late)}; ` +
+        `to put what was added later: ${putRestCommand(late, input, context)}`,
+    );
+    return keep(undefined);
+  }
+  if (isUnchanged(old, late.file, known.quietSize)) return;
+  const found = files.use(await ResumedFile.open(old.path, separator));
+  const chunks = await readUnsentMessages(found, late);
+  if (chunks === null) return; // it was changed just now; the next call says so
+  const count = yield partOf(chunks, { ...late, file: { ...late.file, ...markOf(found) } }, context);
+  if (count > 0) {
+    tell(`put ${countWithNoun(count, "message")} that ${count === 1 ? "was" : "were"} added to ${old.path} late`);
+  }
+  const isQuiet = count === 0 && found.unfinished === null;
+  if (!isQuiet) watch.file = found;
+  if (old.isRenamed) tellOfUnfinishedLine(found, context);
+  else warnOfLastLine(found, input, context);
+  keep(old.isRenamed ? { name: known.name, quietSize: isQuiet ? found.size : null } : undefined);
+}
+
 interface ReplacedFile extends RotatedFiles {
   /** The file that has the name of the input now. */
   readonly file: ResumedFile | null;
+  readonly watch: Watch;
   readonly place: PutInputProgress;
   readonly input: FileInput;
   readonly context: UnsentPartContext;
@@ -142,7 +196,7 @@ interface ReplacedFile extends RotatedFiles {
 
 /** Yields the rest of the old file, and returns true if that was the last part. Its position keeps the input's name. */
 async function* readOldFile(
-  { old, newer, file, place, input, context, files }: ReplacedFile & { readonly old: RotatedFile },
+  { old, newer, file, watch, place, input, context, files }: ReplacedFile & { readonly old: OldFile },
 ): AsyncGenerator<UnsentPart, boolean, number> {
   const { onSkipped, tell, warn } = context;
   const { path, separator } = input.file;
@@ -152,7 +206,7 @@ async function* readOldFile(
     const decision = decideReplacedFile(place, await compareResumedFile(file, place), old);
     if (decision === "unclear") throw unclearInputError(input, place, context);
     if (decision === "new") next = file;
-    else if (file.isEmpty) emptyIno = { emptyIno: file.ino };
+    else if (file.size === 0) emptyIno = { emptyIno: file.ino };
   }
   const oldFile = files.use(await ResumedFile.open(old.path, separator));
   const starts: string[] = [];
@@ -171,15 +225,14 @@ async function* readOldFile(
     return true;
   }
   tell(`${next.path} is a new file; the old one is ${old.path}${rest}`);
-  if (oldFile.unfinished !== null) {
-    const last = `${tail(1, separator)} ${shellQuoteIfNeeded(old.path)} | ${putStdinCommand(input, context)}`;
-    warn(`the last line of ${old.path} has no newline, and was not put; to put it as it is: ${last}`);
-  }
+  warnOfEndedWatch(watch, oldFile, input, context);
+  if (old.isRenamed) tellOfUnfinishedLine(oldFile, context);
+  else warnOfLastLine(oldFile, input, context);
+  watch.file = old.isRenamed ? oldFile : null;
   for (const other of newer.slice(0, next === file ? newer.length : newer.indexOf(next))) {
     warn(`${other.path} is compressed, and was not put; to put it: ${putFileCommand(other, input, context)}`);
   }
-  const progress = context.state.inputPosition(context.topic, input.name) ?? place;
-  replaceFile(input, next, context, { ...progress, name: splitInputName(old.path, separator) });
+  replaceFile(input, next, context, { file: oldFile, isWatched: old.isRenamed });
   return false;
 }
 
@@ -187,11 +240,12 @@ async function* readOldFile(
 async function* goOnWithoutOldFile(
   { newer, file, place, input, context }: ReplacedFile,
 ): AsyncGenerator<UnsentPart, boolean, number> {
-  const { path, separator } = input.file;
-  const were = `${countWithNoun(place.taken, "message")} of it ${place.taken === 1 ? "was" : "were"} put`;
+  const { path } = input.file;
   if (file === null) {
     const isKnown = place.file !== undefined;
-    const advice = isKnown ? `the old one is not in its folder; ${were}` : "--resume continues a file that it has read";
+    const advice = isKnown
+      ? `the old one is not in its folder; ${wereTaken(place)}`
+      : "--resume continues a file that it has read";
     throw new BatonError("IO", `Cannot read ${path}: there is no such file; ${advice}`);
   }
   const decision = decideReplacedFile(place, await compareResumedFile(file, place), null);
@@ -201,9 +255,12 @@ async function* goOnWithoutOldFile(
     tellOfUnfinishedLine(file, context);
     return true;
   }
-  const rest = `${tail(`+${place.taken + 1}`, separator)} OLD-FILE | ${putStdinCommand(input, context)}`;
-  const say = file.isEmpty && wasMovedByUser(path, place) ? context.tell : context.warn;
-  say(`${path} is a new file; the old one is not in its folder, ${were}; to put its rest: ${rest}`);
+  const say = file.size === 0 && wasMovedByUser(path, place) ? context.tell : context.warn;
+  say(
+    `${path} is a new file; the old one is not in its folder, ${wereTaken(place)}; to put its rest: ${
+      putRestCommand(place, input, context)
+    }`,
+  );
   for (const other of newer) {
     const put = putFileCommand(other, input, context);
     context.warn(`${other.path} was written since the last call; if it is not the old one, to put it: ${put}`);
@@ -212,16 +269,23 @@ async function* goOnWithoutOldFile(
   return false;
 }
 
-/** Makes later calls begin at the start of the new file. `old` is the position in the old file, under its new name. */
+/** Makes later calls begin at the start of the new file. The position in the old file gets its new name. */
 function replaceFile(
-  { name }: FileInput,
-  file: RotatedFile,
+  { name, file: { separator } }: FileInput,
+  next: RotatedFile,
   { state, topic }: UnsentPartContext,
-  old: PutInputProgress | null = null,
+  old: { readonly file: ResumedFile; readonly isWatched: boolean } | null = null,
 ): void {
+  const place = state.inputPosition(topic, name) ?? beginOf(name);
   state.runTransaction(() => {
-    if (old !== null) state.setInput(topic, old);
-    state.setInput(topic, { ...beginOf(name), file: { ...markOf(file), starts: [] } });
+    let watched = place.file?.old;
+    if (old !== null) {
+      const oldName = splitInputName(old.file.path, separator);
+      const starts = place.file?.starts ?? [];
+      state.setInput(topic, { ...place, name: oldName, file: { ...markOf(old.file), starts } });
+      watched = old.isWatched ? { name: oldName, quietSize: null } : undefined;
+    }
+    state.setInput(topic, { ...beginOf(name), file: { ...markOf(next), starts: [], old: watched } });
   });
 }
 
@@ -237,6 +301,21 @@ function tellOfUnfinishedLine({ path, unfinished }: ResumedFile, { tell }: Unsen
   if (unfinished !== null) tell(`the last line of ${path} has no newline yet; --resume puts it when it has one`);
 }
 
+/** Warns of a last line that no program will end, because the file is a copy or is no longer read. */
+function warnOfLastLine({ path, unfinished }: ResumedFile, input: FileInput, context: UnsentPartContext): void {
+  if (unfinished === null) return;
+  const last = `${tail(1, input.file.separator)} ${shellQuoteIfNeeded(path)} | ${putStdinCommand(input, context)}`;
+  context.warn(`the last line of ${path} has no newline, and was not put; to put it as it is: ${last}`);
+}
+
+/** Warns if the file before the old one may get more lines: only one old file is watched. */
+function warnOfEndedWatch({ file }: Watch, old: ResumedFile, input: FileInput, context: UnsentPartContext): void {
+  if (file === null) return;
+  warnOfLastLine(file, input, context);
+  if (file.unfinished !== null || file.modifiedMs <= old.modifiedMs) return;
+  context.warn(`a program still adds lines to ${file.path}, which later calls do not read: let it open the new file`);
+}
+
 async function* nothing(): AsyncGenerator<never, void, void> {}
 
 /** Returns what later calls need to recognize the file. */
@@ -250,6 +329,15 @@ function tail(messages: number | string, separator: number): string {
 
 function putStdinCommand({ file: { separator } }: FileInput, { command }: UnsentPartContext): string {
   return `${command} --${separator === 0 ? "null" : "lines"} -`;
+}
+
+function wereTaken({ taken }: PutInputProgress): string {
+  return `${countWithNoun(taken, "message")} of it ${taken === 1 ? "was" : "were"} put`;
+}
+
+/** Returns the command that puts the rest of a file whose name is unknown. */
+function putRestCommand({ taken }: PutInputProgress, input: FileInput, context: UnsentPartContext): string {
+  return `${tail(`+${taken + 1}`, input.file.separator)} OLD-FILE | ${putStdinCommand(input, context)}`;
 }
 
 /** Returns the command that puts a whole rotated file. */

@@ -74,6 +74,15 @@ export interface PutFileMark {
   readonly starts: readonly string[];
   /** The inode of the next file of this name, if that was seen while it was empty. It then has only new messages. */
   readonly emptyIno?: number;
+  /** The file that had this name before. A program that still has it open may add messages to it. */
+  readonly old?: PutOldFile | undefined;
+}
+
+export interface PutOldFile {
+  /** The name of the input that has its position. */
+  readonly name: string;
+  /** The size in bytes at which a call looked at it again and found nothing new; null before that. */
+  readonly quietSize: number | null;
 }
 
 /**
@@ -332,8 +341,9 @@ export class ClientState implements Disposable {
   inputPosition(topic: string, name: string): PutInputProgress | null {
     const [row] = this.#readVerified(clientStateTables.inputs, "WHERE topic = ? AND name = ?", topic, name);
     if (row === undefined) return null;
-    const [digest = "", file] = String(row["digest"]).split(" ");
-    return { name, taken: Number(row["taken"]), digest, ...file === undefined ? {} : { file: JSON.parse(file) } };
+    const [digest = "", ...file] = String(row["digest"]).split(" ");
+    const mark = file.length === 0 ? {} : { file: JSON.parse(file.join(" ")) };
+    return { name, taken: Number(row["taken"]), digest, ...mark };
   }
 
   setInput(topic: string, { name, taken, digest, file }: PutInputProgress): void {
