@@ -5,6 +5,8 @@
 import type { Stats } from "node:fs";
 import { type FileHandle, open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
+import { pipeline, Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
 import { emptyInputDigest, extendInputDigest, wholeInputDigest } from "../../src/pubsub/client/input_checkpoints.ts";
 import type { PutFileMark, PutInputProgress } from "../../src/pubsub/client/client_state.ts";
 import { splitInputIntoMessages } from "../../src/pubsub/client/split_items.ts";
@@ -23,14 +25,15 @@ export class ResumedFile implements AsyncDisposable {
   readonly size: number;
   readonly #separator: number;
   readonly #handle: FileHandle;
+  readonly #isGzip: boolean;
   /** The bytes after the last separator, once the file was read to its end. Another program may still add to them. */
   unfinished: Uint8Array | null = null;
 
   /** Rejects with IO if the file cannot be opened. */
-  static async open(path: string, separator: number): Promise<ResumedFile> {
+  static async open(path: string, separator: number, isGzip = false): Promise<ResumedFile> {
     try {
       const handle = await open(path, "r");
-      return new ResumedFile(path, separator, handle, await handle.stat());
+      return new ResumedFile({ path, separator, handle, isGzip }, await handle.stat());
     } catch (thrown) {
       throw unreadableInputError(path, thrown);
     }
@@ -46,10 +49,24 @@ export class ResumedFile implements AsyncDisposable {
     }
   }
 
-  private constructor(path: string, separator: number, handle: FileHandle, { ino, mtimeMs, size }: Stats) {
+  /** Opens a file that may be compressed by gzip. Rejects with IO. */
+  static async openRotated(path: string, separator: number): Promise<ResumedFile> {
+    return await ResumedFile.open(path, separator, extname(path) === ".gz");
+  }
+
+  private constructor(
+    { path, separator, handle, isGzip }: {
+      readonly path: string;
+      readonly separator: number;
+      readonly handle: FileHandle;
+      readonly isGzip: boolean;
+    },
+    { ino, mtimeMs, size }: Stats,
+  ) {
     this.path = path;
     this.#separator = separator;
     this.#handle = handle;
+    this.#isGzip = isGzip;
     this.ino = ino;
     this.modifiedMs = mtimeMs;
     this.size = size;
@@ -58,16 +75,23 @@ export class ResumedFile implements AsyncDisposable {
   /** Yields the complete messages, from the start of the file. */
   messages(): AsyncIterable<readonly Uint8Array[]> {
     this.unfinished = null;
-    return splitInputIntoMessages(this.#chunks(), this.#separator, (bytes) => this.unfinished = bytes);
+    return splitInputIntoMessages(this.#content(), this.#separator, (bytes) => this.unfinished = bytes);
+  }
+
+  async *#content(): AsyncGenerator<Uint8Array, void, void> {
+    try {
+      if (!this.#isGzip) return yield* this.#chunks();
+      const gunzip = createGunzip();
+      pipeline(Readable.from(this.#chunks()), gunzip, () => {}); // the loop over `gunzip` gets the error
+      yield* gunzip;
+    } catch (thrown) {
+      throw unreadableInputError(this.path, thrown);
+    }
   }
 
   async *#chunks(): AsyncGenerator<Uint8Array, void, void> {
     for (let at = 0;;) {
-      const { bytesRead, buffer } = await this.#handle.read(Buffer.allocUnsafe(readBytes), 0, readBytes, at).catch(
-        (thrown) => {
-          throw unreadableInputError(this.path, thrown);
-        },
-      );
+      const { bytesRead, buffer } = await this.#handle.read(Buffer.allocUnsafe(readBytes), 0, readBytes, at);
       if (bytesRead === 0) return;
       at += bytesRead;
       yield buffer.subarray(0, bytesRead);
@@ -226,11 +250,13 @@ export async function findRotatedFiles(
   if (mark === undefined) return { old: null, newer: [] };
   const others = await filesBeside(path);
   const renamed = mark.ino === ino ? [] : others.filter((other) => other.ino === mark.ino);
-  const written = others.filter(({ suffix, modifiedMs }) => /^[.-]/.test(suffix) && modifiedMs >= mark.modifiedMs);
+  // Some programs that compress a file keep only the seconds of its time.
+  const sinceMs = Math.floor(mark.modifiedMs / 1000) * 1000;
+  const written = others.filter(({ suffix, modifiedMs }) => /^[.-]/.test(suffix) && modifiedMs >= sinceMs);
   for (const candidates of [renamed, taken === 0 ? [] : written]) {
     const found = [];
     for (const candidate of candidates) {
-      const isOld = isUnchanged(candidate, mark, quietSize) || await beginsWith(candidate.path, separator, place);
+      const isOld = isUnchanged(candidate, mark, quietSize) || await beginsWith(candidate, separator, place);
       if (isOld) found.push(candidate);
     }
     const [old] = found;
@@ -280,6 +306,11 @@ const decompressors = new Map([
   ["lz4", "lz4 -dc"],
 ]);
 
+/** Returns true if this program can read the content: the file is not compressed, or by gzip. */
+export function isReadable({ path }: RotatedFile): boolean {
+  return extname(path) === ".gz" || decompressor(path) === null;
+}
+
 /** Returns the command that prints the content of a compressed file; null for other files. */
 export function decompressor(path: string): string | null {
   return decompressors.get(extname(path).slice(1)) ?? null;
@@ -291,24 +322,29 @@ function rotationOf({ suffix }: FileBeside): string | null {
   return /^[.-](\d[\d.:T_-]*)$/.exec(name)?.[1] ?? null;
 }
 
+/** Lists the files in the folder of a log. Leaves out a file that is being compressed: the original is still there. */
 async function filesBeside(path: string): Promise<FileBeside[]> {
   const folder = dirname(path);
   const own = basename(path);
   const files: FileBeside[] = [];
-  for (const name of await readdir(folder)) {
+  const names = new Set(await readdir(folder));
+  for (const name of names) {
     const found = await stat(join(folder, name)).catch(() => null); // it may just have been removed
-    if (name === own || !found?.isFile()) continue;
+    const isPart = decompressor(name) !== null && names.has(name.slice(0, -extname(name).length));
+    if (name === own || !found?.isFile() || isPart) continue;
     const suffix = name.startsWith(own) ? name.slice(own.length) : "";
     files.push({ path: join(folder, name), ino: found.ino, modifiedMs: found.mtimeMs, size: found.size, suffix });
   }
   return files;
 }
 
-async function beginsWith(path: string, separator: number, place: PutInputProgress): Promise<boolean> {
+/** Throws IO if the file that was renamed cannot be read. Any other file that cannot be read is not the old one. */
+async function beginsWith({ path, ino }: RotatedFile, separator: number, place: PutInputProgress): Promise<boolean> {
   try {
-    await using file = await ResumedFile.open(path, separator);
+    await using file = await ResumedFile.openRotated(path, separator);
     return (await readUnsentMessages(file, place)) !== null;
-  } catch {
-    return false; // a file that cannot be read is not the old file
+  } catch (thrown) {
+    if (ino === place.file?.ino) throw thrown;
+    return false;
   }
 }

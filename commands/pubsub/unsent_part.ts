@@ -19,6 +19,7 @@ import {
   decideReplacedFile,
   decompressor,
   findRotatedFiles,
+  isReadable,
   isUnchanged,
   type OldFile,
   readUnsentMessages,
@@ -170,7 +171,7 @@ async function* readLateMessages(
     return keep(undefined);
   }
   if (isUnchanged(old, late.file, known.quietSize)) return;
-  const found = files.use(await ResumedFile.open(old.path, separator));
+  const found = files.use(await ResumedFile.openRotated(old.path, separator));
   const chunks = await readUnsentMessages(found, late);
   if (chunks === null) return; // it was changed just now; the next call says so
   const count = yield partOf(chunks, { ...late, file: { ...late.file, ...markOf(found) } }, context);
@@ -200,7 +201,7 @@ async function* readOldFile(
 ): AsyncGenerator<UnsentPart, boolean, number> {
   const { onSkipped, tell, warn } = context;
   const { path, separator } = input.file;
-  let next: RotatedFile | null = newer.find((other) => decompressor(other.path) === null) ?? null;
+  let next: RotatedFile | null = newer.find(isReadable) ?? null;
   let emptyIno = {};
   if (next === null && file !== null) {
     const decision = decideReplacedFile(place, await compareResumedFile(file, place), old);
@@ -208,19 +209,19 @@ async function* readOldFile(
     if (decision === "new") next = file;
     else if (file.size === 0) emptyIno = { emptyIno: file.ino };
   }
-  const oldFile = files.use(await ResumedFile.open(old.path, separator));
+  const oldFile = files.use(await ResumedFile.openRotated(old.path, separator));
   const starts: string[] = [];
   const chunks = await readUnsentMessages(oldFile, place, { starts, onSkipped });
   if (chunks === null || place.file === undefined) throw unclearInputError(input, place, context);
   const count = yield partOf(chunks, { ...place, file: { ...place.file, starts, ...emptyIno } }, context);
   const rest = count > 0
-    ? `, and the rest of it was put first: ${countWithNoun(count, "message")}`
+    ? `, and the rest of it was put${next === null ? "" : " first"}: ${countWithNoun(count, "message")}`
     : oldFile.unfinished === null
     ? ", and all of it was put"
     : "";
   // The program may write to the old file until it has opened the new one.
   if (next === null) {
-    if (file === null) tell(`${path} is not there yet; the old one is ${old.path}${rest.replace(" first", "")}`);
+    if (file === null) tell(`${path} is not there yet; the old one is ${old.path}${rest}`);
     tellOfUnfinishedLine(oldFile, context);
     return true;
   }
@@ -304,7 +305,12 @@ function tellOfUnfinishedLine({ path, unfinished }: ResumedFile, { tell }: Unsen
 /** Warns of a last line that no program will end, because the file is a copy or is no longer read. */
 function warnOfLastLine({ path, unfinished }: ResumedFile, input: FileInput, context: UnsentPartContext): void {
   if (unfinished === null) return;
-  const last = `${tail(1, input.file.separator)} ${shellQuoteIfNeeded(path)} | ${putStdinCommand(input, context)}`;
+  const read = decompressor(path);
+  const from = shellQuoteIfNeeded(path);
+  const line = tail(1, input.file.separator);
+  const last = `${read === null ? `${line} ${from}` : `${read} ${from} | ${line}`} | ${
+    putStdinCommand(input, context)
+  }`;
   context.warn(`the last line of ${path} has no newline, and was not put; to put it as it is: ${last}`);
 }
 

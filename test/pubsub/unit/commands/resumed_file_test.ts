@@ -9,12 +9,14 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   truncateSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { putInputMessages } from "../../../../commands/pubsub/client_put.ts";
 import { openSplitPutInput } from "../../../../commands/pubsub/put_input.ts";
 import { decideReplacedFile, filesAfter } from "../../../../commands/pubsub/resumed_file.ts";
@@ -247,6 +249,71 @@ describe("a log that was renamed, and has no new file yet", () => {
     expect((await put()).result).toBe(
       `IO Cannot read ${log}: there is no such file; the old one is not in its folder; 1 message of it was put`,
     );
+  });
+});
+
+describe("rotated files that gzip has compressed", () => {
+  /** Compresses a file as gzip does, which keeps its time. */
+  const compress = (path: string) => {
+    const { mtimeMs } = statSync(path);
+    writeFileSync(`${path}.gz`, gzipSync(readFileSync(path)));
+    utimesSync(`${path}.gz`, 0, Math.floor(mtimeMs / 1000));
+    rmSync(path);
+  };
+
+  test.each([["renamed", renameAway], ["copied and truncated", copyAndTruncate]])(
+    "the old file and the one after it, %s",
+    async (_, rotate) => {
+      writeFileSync(log, "1\n");
+      await put();
+      appendFileSync(log, "2\n");
+      rotate();
+      writeFileSync(log, "3\n");
+      compress(`${log}.1`);
+      renameSync(`${log}.1.gz`, `${log}.2.gz`);
+      renameSync(log, `${log}.1`);
+      compress(`${log}.1`);
+      writeFileSync(log, "4\n");
+      expect((await put()).result).toBe(3);
+      expect(stored).toEqual(["1", "2", "3", "4"]);
+    },
+  );
+
+  test("late lines are put from the compressed file", async () => {
+    writeFileSync(log, "1\n");
+    await put();
+    renameAway();
+    writeFileSync(log, "2\n");
+    await put();
+    appendFileSync(`${log}.1`, "3\n4");
+    compress(`${log}.1`);
+    const last = `zcat ${log}.1.gz | tail -n 1 | baton publish news --lines -`;
+    expect(await put()).toMatchObject({ result: "1, not all", said: expect.stringContaining(last) });
+    expect(await put()).toEqual({ result: 0, said: nothingLeft });
+    expect(stored).toEqual(["1", "2", "3"]);
+  });
+
+  test("while gzip compresses a file, and if its output is damaged", async () => {
+    writeFileSync(log, "1\n");
+    await put();
+    renameAway();
+    appendFileSync(log, "2\n");
+    writeFileSync(`${log}.1.gz`, gzipSync("1\n").subarray(0, 12));
+    expect((await put()).result).toBe(1);
+    rmSync(`${log}.1`);
+    expect(await put()).toMatchObject({ result: "0, not all", said: expect.stringContaining("is not in its folder") });
+  });
+
+  test("a renamed file that cannot be read is waited for", async () => {
+    writeFileSync(log, "1\n");
+    await put();
+    appendFileSync(log, "2\n");
+    renameSync(log, `${log}.1.gz`); // its content is not that of gzip
+    writeFileSync(log, "3\n");
+    expect((await put()).result).toStartWith(`IO Cannot read ${log}.1.gz: `);
+    renameSync(`${log}.1.gz`, `${log}.1`);
+    expect((await put()).result).toBe(2);
+    expect(stored).toEqual(["1", "2", "3"]);
   });
 });
 
