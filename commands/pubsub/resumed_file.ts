@@ -231,8 +231,10 @@ export interface OldFile extends RotatedFile {
 /** The files beside a log that had its name before, as far as messages of them may be missing. */
 export interface RotatedFiles {
   readonly old: OldFile | null;
-  /** The files that were the log after the old one; if there is none, those that were written since. Oldest first. */
+  /** The files that were the log after the old one, oldest first. */
   readonly newer: readonly RotatedFile[];
+  /** Other rotated files that were written since. It is unknown whether their messages were put. */
+  readonly doubtful: readonly RotatedFile[];
 }
 
 /**
@@ -244,15 +246,18 @@ export async function findRotatedFiles(
   { path, separator }: { readonly path: string; readonly separator: number },
   ino: number | null,
   place: PutInputProgress,
-  quietSize: number | null = null,
+  { quietSize = null, known = new Set() }: {
+    readonly quietSize?: number | null;
+    /** The inodes of files that are neither new nor doubtful. */
+    readonly known?: ReadonlySet<number>;
+  } = {},
 ): Promise<RotatedFiles> {
   const { file: mark, taken } = place;
-  if (mark === undefined) return { old: null, newer: [] };
+  if (mark === undefined) return noRotatedFiles;
   const others = await filesBeside(path);
   const renamed = mark.ino === ino ? [] : others.filter((other) => other.ino === mark.ino);
-  // Some programs that compress a file keep only the seconds of its time.
-  const sinceMs = Math.floor(mark.modifiedMs / 1000) * 1000;
-  const written = others.filter(({ suffix, modifiedMs }) => /^[.-]/.test(suffix) && modifiedMs >= sinceMs);
+  const written = others.filter((other) => /^[.-]/.test(other.suffix) && wasWrittenSince(other, mark));
+  const unknown = written.filter((other) => !known.has(other.ino));
   for (const candidates of [renamed, taken === 0 ? [] : written]) {
     const found = [];
     for (const candidate of candidates) {
@@ -261,9 +266,17 @@ export async function findRotatedFiles(
     }
     const [old] = found;
     if (old === undefined || found.some(({ ino }) => ino !== old.ino)) continue;
-    return { old: { ...old, isRenamed: candidates === renamed }, newer: filesAfter(others, old) };
+    return { old: { ...old, isRenamed: candidates === renamed }, ...sortRotatedFiles(unknown, old, mark.modifiedMs) };
   }
-  return { old: null, newer: filesAfter(written, null) };
+  return { old: null, ...sortRotatedFiles(unknown, null, mark.modifiedMs) };
+}
+
+export const noRotatedFiles: RotatedFiles = { old: null, newer: [], doubtful: [] };
+
+function wasWrittenSince({ path, modifiedMs }: RotatedFile, mark: PutFileMark): boolean {
+  // Some programs that compress a file keep only the seconds of its time.
+  const lostMs = decompressor(path) === null ? 0 : mark.modifiedMs % 1000;
+  return modifiedMs >= mark.modifiedMs - lostMs;
 }
 
 /** Returns true if a file is still as it was when it had this size and was found to have nothing new. */
@@ -276,13 +289,26 @@ export interface FileBeside extends RotatedFile {
   readonly suffix: string;
 }
 
-/** Returns the files of which the names say that they were the log after `old`, oldest first. If it is null, all. */
-export function filesAfter(others: readonly FileBeside[], old: FileBeside | null): FileBeside[] {
-  return others.filter((other) => rotationOf(other) !== null && (old === null || compareAge(other, old) > 0))
-    .toSorted(compareAge);
+/**
+ * Decides which rotated files were the log after the old one, which had the log's name until after `sinceMs`, a time.
+ * `written` are those that were written since. Their names must say the same, because a late line changes the time of a
+ * file, and some programs give the newest file the highest number.
+ */
+export function sortRotatedFiles(
+  written: readonly FileBeside[],
+  old: FileBeside | null,
+  sinceMs: number,
+): Pick<RotatedFiles, "newer" | "doubtful"> {
+  const rotated = written.filter((file) => file.ino !== old?.ino && rotationOf(file) !== null).toSorted(compareAge);
+  const isNewer = (file: FileBeside) => old !== null && compareAge(file, old) > 0;
+  // A file of the same time may have been written before. Compressing one can cut its time to seconds.
+  const isSure = (file: FileBeside) => isNewer(file) && (file.modifiedMs > sinceMs || decompressor(file.path) !== null);
+  const isDoubtful = (file: FileBeside) =>
+    !isSure(file) && (isNewer(file) || file.modifiedMs > (old?.modifiedMs ?? sinceMs));
+  return { newer: rotated.filter(isSure), doubtful: rotated.filter(isDoubtful) };
 }
 
-/** Returns a positive number if `a` was the log after `b`. Late lines change the time of a file, but not its name. */
+/** Returns a positive number if `a` was the log after `b`, by their names if both have a number or a date. */
 function compareAge(a: FileBeside, b: FileBeside): number {
   const first = rotationOf(a);
   const second = rotationOf(b);

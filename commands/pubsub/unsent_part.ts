@@ -21,6 +21,7 @@ import {
   findRotatedFiles,
   isReadable,
   isUnchanged,
+  noRotatedFiles,
   type OldFile,
   readUnsentMessages,
   ResumedFile,
@@ -116,7 +117,7 @@ async function* readResumedParts(
   const { path, separator } = input.file;
   const file = await ResumedFile.openIfPresent(path, separator);
   files.use(file);
-  const watch: Watch = { file: null };
+  const watch: Watch = { file: null, known: new Set() };
   yield* readLateMessages(file?.ino ?? null, watch, input, context, files);
   for (let isRead = false; !isRead;) {
     const place = state.inputPosition(topic, input.name) ?? beginOf(input.name);
@@ -126,8 +127,8 @@ async function* readResumedParts(
     const isSame = place.file === undefined || place.file.ino === file?.ino;
     const continues = chunks !== null && place.file?.emptyIno !== file?.ino && (isSame || place.taken > 0);
     const rotated = continues && isSame
-      ? { old: null, newer: [] }
-      : await findRotatedFiles(input.file, file?.ino ?? null, place);
+      ? noRotatedFiles
+      : await findRotatedFiles(input.file, file?.ino ?? null, place, watch);
     const { old } = rotated;
     const parts = { ...rotated, file, watch, place, input, context, files };
     // Programs that copy a file often replace its name, so another inode alone does not mean another file.
@@ -142,6 +143,8 @@ async function* readResumedParts(
 /** The file before the one of which messages were put, if this call found something in it, or ended in it. */
 interface Watch {
   file: ResumedFile | null;
+  /** The inodes of the old files that this call has read or named. */
+  readonly known: Set<number>;
 }
 
 /** Yields what a program has added to a file after another one had replaced it. */
@@ -161,7 +164,7 @@ async function* readLateMessages(
   const { file } = place;
   const keep = (old: PutOldFile | undefined) =>
     state.runTransaction(() => state.setInput(topic, { ...place, file: { ...file, old } }));
-  const { old } = await findRotatedFiles(input.file, ino, late, known.quietSize);
+  const { old } = await findRotatedFiles(input.file, ino, late, known);
   if (old === null) {
     const say = known.quietSize === null ? warn : tell;
     say(
@@ -170,6 +173,7 @@ async function* readLateMessages(
     );
     return keep(undefined);
   }
+  watch.known.add(old.ino);
   if (isUnchanged(old, late.file, known.quietSize)) return;
   const found = files.use(await ResumedFile.openRotated(old.path, separator));
   const chunks = await readUnsentMessages(found, late);
@@ -197,7 +201,7 @@ interface ReplacedFile extends RotatedFiles {
 
 /** Yields the rest of the old file, and returns true if that was the last part. Its position keeps the input's name. */
 async function* readOldFile(
-  { old, newer, file, watch, place, input, context, files }: ReplacedFile & { readonly old: OldFile },
+  { old, newer, doubtful, file, watch, place, input, context, files }: ReplacedFile & { readonly old: OldFile },
 ): AsyncGenerator<UnsentPart, boolean, number> {
   const { onSkipped, tell, warn } = context;
   const { path, separator } = input.file;
@@ -230,16 +234,18 @@ async function* readOldFile(
   if (old.isRenamed) tellOfUnfinishedLine(oldFile, context);
   else warnOfLastLine(oldFile, input, context);
   watch.file = old.isRenamed ? oldFile : null;
+  watch.known.add(old.ino);
   for (const other of newer.slice(0, next === file ? newer.length : newer.indexOf(next))) {
-    warn(`${other.path} is compressed, and was not put; to put it: ${putFileCommand(other, input, context)}`);
+    warn(`${other.path} is compressed, and was not put; to put it: ${putFileCommand(other.path, input, context)}`);
   }
+  warnOfDoubtfulFiles(doubtful, watch, input, context);
   replaceFile(input, next, context, { file: oldFile, isWatched: old.isRenamed });
   return false;
 }
 
 /** Goes on with a new file although the old one is not there. Returns true if the new file has no messages yet. */
 async function* goOnWithoutOldFile(
-  { newer, file, place, input, context }: ReplacedFile,
+  { doubtful, file, watch, place, input, context }: ReplacedFile,
 ): AsyncGenerator<UnsentPart, boolean, number> {
   const { path } = input.file;
   if (file === null) {
@@ -262,10 +268,7 @@ async function* goOnWithoutOldFile(
       putRestCommand(place, input, context)
     }`,
   );
-  for (const other of newer) {
-    const put = putFileCommand(other, input, context);
-    context.warn(`${other.path} was written since the last call; if it is not the old one, to put it: ${put}`);
-  }
+  warnOfDoubtfulFiles(doubtful, watch, input, context);
   replaceFile(input, file, context);
   return false;
 }
@@ -286,7 +289,9 @@ function replaceFile(
       state.setInput(topic, { ...place, name: oldName, file: { ...markOf(old.file), starts } });
       watched = old.isWatched ? { name: oldName, quietSize: null } : undefined;
     }
-    state.setInput(topic, { ...beginOf(name), file: { ...markOf(next), starts: [], old: watched } });
+    // The files after this one were written since the old one had its name, but maybe before a late line in this one.
+    const modifiedMs = Math.min(next.modifiedMs, place.file?.modifiedMs ?? next.modifiedMs);
+    state.setInput(topic, { ...beginOf(name), file: { ino: next.ino, modifiedMs, starts: [], old: watched } });
   });
 }
 
@@ -322,6 +327,20 @@ function warnOfEndedWatch({ file }: Watch, old: ResumedFile, input: FileInput, c
   context.warn(`a program still adds lines to ${file.path}, which later calls do not read: let it open the new file`);
 }
 
+/** Warns once of each file of which it is unknown whether its messages were put. */
+function warnOfDoubtfulFiles(
+  files: readonly RotatedFile[],
+  { known }: Watch,
+  input: FileInput,
+  context: UnsentPartContext,
+): void {
+  for (const { path, ino } of files) {
+    const put = putFileCommand(path, input, context);
+    context.warn(`${path} was written since the last call; if it was never put, to put it: ${put}`);
+    known.add(ino);
+  }
+}
+
 async function* nothing(): AsyncGenerator<never, void, void> {}
 
 /** Returns what later calls need to recognize the file. */
@@ -347,7 +366,7 @@ function putRestCommand({ taken }: PutInputProgress, input: FileInput, context: 
 }
 
 /** Returns the command that puts a whole rotated file. */
-function putFileCommand({ path }: RotatedFile, input: FileInput, context: UnsentPartContext): string {
+function putFileCommand(path: string, input: FileInput, context: UnsentPartContext): string {
   const from = shellQuoteIfNeeded(path);
   const read = decompressor(path);
   const stdin = putStdinCommand(input, context);

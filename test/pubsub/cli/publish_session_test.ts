@@ -230,7 +230,7 @@ test("a log that grows, is renamed, and is truncated: each complete line is publ
   expect((await run(`@subscribe ${topic} --until-empty`)).stdout).toBe("one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
 });
 
-test("two rotations between two calls: files are published in order, and 65 tells of a missing one", async () => {
+test("rotations and late lines: the files are published in order, and 65 tells of a missing one", async () => {
   const topic = newTopic();
   const log = `${topic}.log`;
   const resume = (change: string) => run(`${change}; @publish ${topic} -f ${log} --lines --resume -q`);
@@ -239,9 +239,10 @@ test("two rotations between two calls: files are published in order, and 65 tell
   const rotate = `mv -f ${log}.1 ${log}.2 2>/dev/null; mv ${log} ${log}.1`;
   const twice = `echo 2 >>${log}; ${rotate}; echo 3 >${log}; ${rotate}; echo 4 >${log}`;
   expect(await resume(twice)).toMatchObject({ code: 0, stderr: "" });
+  expect(await resume(`echo late >>${log}.1`)).toMatchObject({ code: 0, stderr: "" });
   const lost = await resume(`echo 5 >>${log}; ${rotate}; rm ${log}.*; echo 6 >${log}`);
   expect(lost).toMatchObject({ code: 65, stderr: expect.stringContaining("tail -n +2 OLD-FILE") });
-  expect((await run(`@subscribe ${topic} --until-empty`)).stdout).toBe("1\n2\n3\n4\n6\n");
+  expect((await run(`@subscribe ${topic} --until-empty`)).stdout).toBe("1\n2\n3\n4\nlate\n6\n");
 });
 
 test("the shell completes the names of topics, whatever is in them", async () => {

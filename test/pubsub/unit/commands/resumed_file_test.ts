@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { putInputMessages } from "../../../../commands/pubsub/client_put.ts";
 import { openSplitPutInput } from "../../../../commands/pubsub/put_input.ts";
-import { decideReplacedFile, filesAfter } from "../../../../commands/pubsub/resumed_file.ts";
+import { decideReplacedFile, sortRotatedFiles } from "../../../../commands/pubsub/resumed_file.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
@@ -411,20 +411,53 @@ test.each([
   ["dated", ["-20251231", "-20260101", "-20260102"]],
   ["dated with dashes", [".2025-12-31", ".2026-01-01_9", ".2026-01-01_10"]],
 ])("which rotated file was the log after another: %s", (_, suffixes) => {
-  const others = suffixes.map((suffix, at) => ({ path: suffix, ino: at, modifiedMs: -at, size: 0, suffix }))
-    .toReversed();
-  const after = (old: number | null) =>
-    filesAfter(others, old === null ? null : others.find(({ ino }) => ino === old) ?? null).map(({ path }) => path);
-  expect(after(null)).toEqual(suffixes);
-  expect(after(0)).toEqual(suffixes.slice(1));
-  expect(after(2)).toEqual([]);
+  const others = suffixes.map((suffix, at) => ({ path: suffix, ino: at, modifiedMs: -at, size: 0, suffix }));
+  const after = (old: number | null) => {
+    const { newer, doubtful } = sortRotatedFiles(
+      others.toReversed(),
+      old === null ? null : others[old] ?? null,
+      old === null ? -2 : -3,
+    );
+    return [newer, doubtful].map((files) => files.map(({ path }) => path));
+  };
+  expect(after(null)).toEqual([[], suffixes.slice(0, 2)]);
+  expect(after(0)).toEqual([suffixes.slice(1), []]);
+  expect(after(1)).toEqual([suffixes.slice(2), suffixes.slice(0, 1)]); // the times are those of another order
+  expect(after(2)).toEqual([[], suffixes.slice(0, 2)]);
 });
 
 test("files that are not the log of an earlier time, and those whose names tell no order", () => {
-  const file = (suffix: string, modifiedMs: number) => ({ path: suffix, ino: modifiedMs, modifiedMs, size: 0, suffix });
+  const file = (suffix: string, at: number) => ({ path: suffix, ino: at, modifiedMs: at, size: 0, suffix });
   const others = [".swp", ".changed", ".offset", ".1.tmp", "", "1", ".1", "-20260101"].map(file);
-  expect(filesAfter(others, file(".old", 6)).map(({ path }) => path)).toEqual(["-20260101"]);
-  expect(filesAfter(others, null).map(({ path }) => path)).toEqual([".1", "-20260101"]);
+  const { newer, doubtful } = sortRotatedFiles(others, { ...file(".old", 6), ino: 99 }, 0);
+  expect([newer, doubtful].map((files) => files.map(({ path }) => path))).toEqual([["-20260101"], []]);
+  const sameTime = [file(".1", 1), file(".2.gz", 1), file(".3", 1)].map((other, ino) => ({ ...other, ino }));
+  expect(sortRotatedFiles(sameTime, sameTime[2] ?? null, 1)).toMatchObject({
+    newer: [{ path: ".2.gz" }],
+    doubtful: [{ path: ".1" }],
+  });
+});
+
+test("if the newest rotated file has the highest number, none is put twice, and a missing one is named", async () => {
+  for (const [at, name] of [".1", ".2"].entries()) {
+    writeFileSync(log, `${at}\n`);
+    await put();
+    renameSync(log, `${log}${name}`);
+  }
+  writeFileSync(log, "2\n");
+  expect((await put()).result).toBe(1);
+  renameSync(log, `${log}.3`);
+  writeFileSync(`${log}.4`, "3\n");
+  writeFileSync(log, "4\n");
+  expect(await put()).toMatchObject({
+    result: "1, not all",
+    said: expect.stringContaining(
+      `${log}.4 was written since the last call; if it was never put, to put it: ` +
+        `baton publish news --lines - <${log}.4`,
+    ),
+  });
+  expect(await put()).toEqual({ result: 0, said: nothingLeft });
+  expect(stored).toEqual(["0", "1", "2", "4"]);
 });
 
 describe("a file of which it is unclear what was put is refused, and the advice works", () => {
