@@ -65,10 +65,6 @@ const flags = {
     basic: true,
     help: "stop the command if it runs longer than this (exit 124)",
   }),
-  minHold: flagSetting("--min-hold", durationType(), {
-    group: "command",
-    help: "keep the lock at least this long, even if the command ends earlier",
-  }),
   onBusyFor: flagSetting("--on-busy-for", textType("duration command"), {
     group: "waiting",
     help: "when the lock has been held this long, run this command, once per hold on one host; limit 30s. " +
@@ -237,10 +233,6 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
   ] as const;
   for (const [one, oneFlag, other, otherFlag] of pairs) {
     if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} cannot be used together`);
-  }
-  const { minHold, maxHold } = values;
-  if (minHold !== undefined && maxHold !== undefined && minHold > maxHold) {
-    throw new BatonError("USAGE", `--min-hold (${minHold} ms) is longer than --max-hold (${maxHold} ms)`);
   }
 }
 

@@ -28,7 +28,6 @@ type LockSettings = typeof lockCommandSettings;
 const noMeaningForScripts = [
   "foreground",
   "passAuth",
-  "minHold",
   "shellLine",
   "leaveRunning",
   "onBusyFor",

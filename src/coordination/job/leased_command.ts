@@ -25,7 +25,6 @@ export interface CommandRunOptions {
   readonly values: Pick<SettingValues<typeof lockSettings>, "killAfter" | "signal" | "onDoubt"> & {
     readonly foreground: boolean;
     readonly maxHold?: number | undefined;
-    readonly minHold?: number | undefined;
   };
 }
 
@@ -48,7 +47,6 @@ export function toSuperviseOptions(
     stopSignal: values.signal,
     onDoubt: values.onDoubt,
     maxHoldMs: values.maxHold ?? null,
-    minHoldMs: values.minHold ?? null,
     foreground: values.foreground || "auto",
     onEvent: (event) => {
       if (event.kind === "unstoppable") return io.err(`baton: ${unstoppableProcessesMessage(event.what, noun)}\n`);

@@ -423,11 +423,4 @@ describe("all guides", () => {
       }
     }
   });
-
-  test("no guide recommends what another recipe replaces", () => {
-    for (const name of names) {
-      const text = blocksOfPage(`${folder}/${name}`).map((block) => block.text).join("\n");
-      expect([name, /--min-hold/.test(text)]).toEqual([name, false]);
-    }
-  });
 });

@@ -7,7 +7,7 @@ import { fstatSync } from "node:fs";
 import process from "node:process";
 import { BatonError } from "../../errors.ts";
 import { isLeaseRevoked } from "../lease.ts";
-import { CleanupScope, onAbort } from "../../support/abort.ts";
+import { CleanupScope } from "../../support/abort.ts";
 import type { CommandGuard } from "../guard/guard.ts";
 import type { GuardedChild } from "../guard/guard_state.ts";
 import type { ChildOutcome, SupervisedChildEnding } from "../spawn/child_outcome.ts";
@@ -33,7 +33,6 @@ import {
   spawnPreparedCommand,
   type StartedProcess,
 } from "../spawn/spawn_child.ts";
-import { OneTimeEvent } from "../../support/event.ts";
 
 export interface SuperviseOptions extends
   Pick<
@@ -50,8 +49,6 @@ export interface SuperviseOptions extends
   readonly guard: CommandGuard;
   /** The time of the grant on `clock`; by default the time of the call. */
   readonly grantedAtMs?: number;
-  /** The shortest time from the grant to the outcome, in milliseconds, while the lease is held. */
-  readonly minHoldMs?: number | null;
   /** If true, the command runs in baton's own process group, which has the terminal. "auto": if stdin is a terminal. */
   readonly foreground: boolean | "auto";
   /**
@@ -158,9 +155,6 @@ export class PreparedChild {
     // The request to stop may have arrived after the start of the process, but before ChildRun listened to signals.
     if (signal?.aborted) processes.signalCommand(signalOf(signal.reason, this.#options.stopSignal));
     const ending = await run.finished;
-    if (ending.kind === "exited" || ending.kind === "signaled") {
-      await waitMinHold(this.#options, this.#grantedAtMs);
-    }
     return this.#finish(ending, pid);
   }
 
@@ -304,23 +298,4 @@ export function runsCommandInForeground(wanted: boolean | "auto", libc: Libc | n
   } catch {
     return false; // closed
   }
-}
-
-/**
- * Waits until `minHoldMs` after the grant, or until the lease is lost or a signal asks baton to stop. Without this
- * wait, a second host whose clock is behind could run the same cron job again.
- */
-async function waitMinHold(
-  { lease, clock, signals, minHoldMs }: Pick<SuperviseOptions, "lease" | "clock" | "signals" | "minHoldMs">,
-  grantedAtMs: number,
-): Promise<void> {
-  const untilMs = grantedAtMs + (minHoldMs ?? 0);
-  if (clock.now() >= untilMs || !lease.isHeld()) return;
-  const over = new OneTimeEvent();
-  using _waits = new CleanupScope(
-    clock.startTimer(untilMs - clock.now(), over.set),
-    signals.listen(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"], over.set),
-    onAbort(lease.lost, over.set),
-  );
-  await over.wait();
 }

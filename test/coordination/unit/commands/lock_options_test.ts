@@ -52,7 +52,6 @@ describe("what does not fit together is refused", () => {
     [["a", "--"], /needs a command, as in: baton lock NAME COMMAND/],
     [["a", "-n", "-w", "1s", "--", "true"], /-n and -w cannot be used together/],
     [["a", "-s", "-N", "2", "--", "true"], /-s and -N cannot be used together/],
-    [["a", "--min-hold", "2s", "--max-hold", "1s", "--", "true"], /--min-hold \(2000 ms\) is longer than --max-hold/],
     [["a", "-w", "10 s", "--", "true"], /--wait: "10 s" is not a duration/],
     [["a", "-E", "256", "--", "true"], /--conflict-exit-code: "256" is not a whole number from 0 to 255/],
     [["a", "--session-timeout", "1s", "--", "true"], /--session-timeout: "1s" is not a duration of at least 2s/],
