@@ -27,7 +27,7 @@ import {
   planStatusPageSocket,
   refuseUnprotectedSockets,
 } from "../../src/base/config/listen_address.ts";
-import { type BackendCallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
+import { RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
@@ -76,10 +76,10 @@ export const retryServeCommand = defineCommand({
   details: [
     "Forwards each request to the backend (method, path, headers, body) and its response to the client. If the " +
     "backend cannot be reached, the message is stored on the disk, and then the client gets a fault immediately: " +
-    "502, 504 without a response within --attempt-timeout, 503 if the circuit breaker is open. A temporary status " +
-    "(408, 425, 429, 5xx) is forwarded, and the message is stored. The redirections 307 and 308 of a request that " +
-    "could be stored are followed; others are forwarded. The response header Baton-Message-Id has the id of the " +
-    "stored message; without it nothing is stored.",
+    "502, or 504 without a response within --attempt-timeout. A temporary status (408, 425, 429, 5xx) is forwarded, " +
+    "and the message is stored. The redirections 307 and 308 of a request that could be stored are followed; others " +
+    "are forwarded. The response header Baton-Message-Id has the id of the stored message; without it nothing is " +
+    "stored.",
     "503 with `NOT STORED` in its body: the store is full; with `MAY BE STORED`: the store failed. 413: the body " +
     "is larger than --max-body. Requests that request no action (GET, HEAD, OPTIONS) are forwarded and never " +
     "stored. A fault is JSON, or a SOAP 1.1 fault if the request has a SOAPAction.",
@@ -100,10 +100,6 @@ export const retryServeCommand = defineCommand({
     [
       "baton retry-processor serve --listen :8280 --url http://backend:9000/stock --answer-stored 202",
       "clients get 202 for a request that is tried again later",
-    ],
-    [
-      "baton retry-processor serve --listen :8280 --url https://backend/api --breaker-failures 5",
-      "pause calls to a backend that is down",
     ],
   ],
   settings: serveSettings,
@@ -170,7 +166,6 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     connectionsMax: values.retryMaxConnections,
     storedStatus: values.retryAnswerStored ?? null,
     clock: systemClock(),
-    gate: service.gate,
     onStored(id, why, isTried) {
       if (!isTried) service.countUntried();
       log("info", "stored", `stored ${id}: the first try ${why}`, { id });
@@ -226,7 +221,6 @@ async function openWithProcessor(
   const page = await retryStatusPage(values.retryMetricsListen, processor, log);
   return {
     store: processor.store,
-    gate: processor.processor,
     run: () => processor.run(),
     stop: () => processor.stop(),
     countUntried: () => void processor.counters.untried++,
@@ -243,7 +237,6 @@ const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 /** The service behind the proxy: its store and, if it has one, its processor. Defines how both end after a signal. */
 interface ProxyService extends AsyncDisposable {
   readonly store: StoreClient;
-  readonly gate: BackendCallGate | null;
   /** Resolves after `stop`. Rejects when the service cannot continue. */
   run(): Promise<void>;
   stop(): void;
@@ -257,7 +250,6 @@ async function openStoreOnly(location: StoreLocation, rules: StoreRules): Promis
   const store = await openServiceStore(location, { rules, hooks: { onBroken: (error) => ended.reject(error) } });
   return {
     store,
-    gate: null,
     run: () => ended.promise,
     stop: () => ended.resolve(),
     countUntried() {},

@@ -70,12 +70,6 @@ export interface ProcessOptions {
   readonly leaseMs?: number;
   /** How long tries may continue after the signal, in milliseconds; by default 10,000. */
   readonly drainMs?: number;
-  /**
-   * How many failures in a row stop all tries for the time `breakerResetMs` (by default 30,000). If this number is not
-   * given, failures never stop tries.
-   */
-  readonly breakerFailures?: number;
-  readonly breakerResetMs?: number;
   /** How long the store keeps messages that are done, without their bodies, in milliseconds; by default 7 days. */
   readonly keepDoneMs?: number;
   /** Receives a report for each event that the log of `baton retry-processor run` would contain. */
@@ -113,15 +107,13 @@ export const processForms: OptionForms<ProcessOptions> = {
   attemptTimeoutMs: checkedLater,
   leaseMs: checkedLater,
   drainMs: checkedLater,
-  breakerFailures: checkedLater,
-  breakerResetMs: checkedLater,
   keepDoneMs: checkedLater,
   onReport: functionForm,
 };
 
 export interface ProcessorReport {
   readonly level: "error" | "warning" | "info" | "detail";
-  /** The kind of event, as a word for programs: `try_failed`, `breaker` … */
+  /** The kind of event, as a word for programs: `try_failed`, `lease_lost` … */
   readonly event: string;
   readonly sentence: string;
 }
@@ -160,8 +152,6 @@ export function storeValues(
     retryAttemptTimeout: ["attemptTimeoutMs", processing.attemptTimeoutMs],
     retryLease: ["leaseMs", processing.leaseMs],
     retryDrainTimeout: ["drainMs", processing.drainMs],
-    retryBreakerFailures: ["breakerFailures", processing.breakerFailures],
-    retryBreakerReset: ["breakerResetMs", processing.breakerResetMs],
     retryKeepDone: ["keepDoneMs", processing.keepDoneMs],
   };
   const checked = Object.entries(given).filter(([, [, value]]) => value !== undefined)

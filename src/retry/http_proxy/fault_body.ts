@@ -5,7 +5,6 @@ export type ProxyFaultKind =
   | "unreachable"
   | "timed_out"
   | "backend_failed"
-  | "breaker_open"
   | "store_full"
   | "not_stored"
   | "maybe_stored"
@@ -18,7 +17,6 @@ const statuses: Readonly<Record<ProxyFaultKind, number>> = {
   unreachable: 502,
   timed_out: 504,
   backend_failed: 502,
-  breaker_open: 503,
   store_full: 503,
   not_stored: 503,
   maybe_stored: 503,

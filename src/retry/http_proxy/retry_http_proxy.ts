@@ -43,12 +43,6 @@ const headBytesMax = 64 << 10;
 /** The methods that request no action (RFC 9110, 9.2.1). For such a request, there is nothing to do later. */
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
-/** Asks the circuit breaker whether a request may go to the backend, and tells it how the request ended. */
-export interface BackendCallGate {
-  beginCall(): { readonly isProbe: boolean } | null;
-  endCall(call: { readonly isProbe: boolean }, isHealthy: boolean | null): void;
-}
-
 interface RetryHttpProxyOptions {
   readonly client: HttpClient;
   readonly backend: HttpRequestTarget;
@@ -70,7 +64,6 @@ interface RetryHttpProxyOptions {
   /** The status of the response to a stored request that will be tried again; null for the status of the failure. */
   readonly storedStatus: number | null;
   readonly clock: Clock;
-  readonly gate: BackendCallGate | null;
   /** Logs a stored message and the reason. `isTried` is true if it was tried. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
@@ -203,12 +196,9 @@ export class RetryHttpProxy {
     respondFault(response, headers, { kind, why, stored: null });
   }
 
-  /**
-   * Tries a request or stores it. Asks the circuit breaker only below the limit of requests, because a request that is
-   * not sent could use up the probe.
-   */
+  /** Tries a request, or stores it if too many requests are at the backend. */
   async #tryOrStore(response: ServerResponse, call: ProxiedRequest, path: string): Promise<void> {
-    const { gate, callsMax, rules } = this.#options;
+    const { callsMax } = this.#options;
     const { share } = call.reader;
     if (!this.#budget.mayCall(share)) {
       const why = this.#budget.calls < callsMax
@@ -216,21 +206,8 @@ export class RetryHttpProxy {
         : `${callsMax} requests are at the backend (--max-backend-requests)`;
       return await this.#storeAndRespondFault(response, call, { kind: "overloaded", why, tried: null });
     }
-    const permit = gate === null ? { isProbe: false } : gate.beginCall();
-    if (permit === null) {
-      const why = "the circuit breaker is open: the backend failed too often";
-      return await this.#storeAndRespondFault(response, call, { kind: "breaker_open", why, tried: null });
-    }
-    let isHealthy: boolean | null = null;
     this.#budget.beginCall(share);
-    try {
-      const result = await this.#callBackend(path, call);
-      if (result.kind === "responded") isHealthy = outcomeOfStatus(result.status, rules) !== "retry";
-      else isHealthy = this.#ending.signal.aborted ? null : false;
-      await this.#passResponse(response, call, result);
-    } finally {
-      gate?.endCall(permit, isHealthy);
-    }
+    await this.#passResponse(response, call, await this.#callBackend(path, call));
   }
 
   /**

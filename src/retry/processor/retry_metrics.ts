@@ -14,13 +14,8 @@ export function retryStatusPage(
   processor: StoreProcessor,
   log: Log,
 ): Promise<HttpService | null> {
-  const page = { health: () => healthOf(processor), metrics: () => metricsOf(processor) };
+  const page = { health: () => processor.store.call("fullReason"), metrics: () => metricsOf(processor) };
   return serveLoggedStatusPage(listen, page, log);
-}
-
-async function healthOf({ processor, store }: StoreProcessor): Promise<string | null> {
-  if (processor.breaker.kind !== "closed") return "the circuit breaker is open: the backend failed too often";
-  return await store.call("fullReason");
 }
 
 async function metricsOf({ store, processor, counters }: StoreProcessor): Promise<Metric[]> {
@@ -43,7 +38,6 @@ async function metricsOf({ store, processor, counters }: StoreProcessor): Promis
     ),
     gauge("damaged_rows", "Damaged rows of the store that this process has found", damageCount),
     gauge("paused", "1 while a pause stops all tries", isPaused ? 1 : 0),
-    gauge("breaker_closed", "0 while the circuit breaker stops tries", processor.breaker.kind === "closed" ? 1 : 0),
     gauge("tries_in_flight", "Tries of this process in flight", processor.inFlight),
     counter("tries_total", "Tries of this process that ended, by the state of the message afterwards", {
       state: counters.ended,

@@ -1,21 +1,12 @@
 /**
- * Claims due messages, tries them and records the results. The store decides the next state of a message; pacer,
- * circuit breaker and rate limit decide when to claim. Every try is claimed durably before it starts, under the lease
+ * Claims due messages, tries them and records the results. The store decides the next state of a message; pacer and
+ * rate limit decide when to claim. Every try is claimed durably before it starts, under the lease
  * of this processor. When the lease is lost, the processor stops all tries, ignores their results and registers again.
  */
 import { BatonError } from "../../base/errors.ts";
 import { CleanupScope, onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultInTimeOrNull, sleep } from "../../base/support/deadline.ts";
-import {
-  type Breaker,
-  breakerAfterCall,
-  breakerAfterCallStart,
-  breakerCallsAllowed,
-  type BreakerOptions,
-  closedBreaker,
-  nextBreakerProbeMs,
-} from "./circuit_breaker.ts";
 import type { MessageLife } from "../queue/message_life.ts";
 import { ProcessorLease, type TryLease } from "../queue/processor_lease.ts";
 import {
@@ -50,7 +41,6 @@ export type ProcessorEvent =
   /** The result of a try that came too late to count. */
   | { readonly kind: "stale"; readonly message: ClaimedMessage }
   | { readonly kind: "reclaimed"; readonly count: number }
-  | { readonly kind: "breaker"; readonly state: Breaker["kind"] }
   | { readonly kind: "lost" | "store_busy"; readonly why: string };
 
 export interface RetryProcessorOptions {
@@ -67,7 +57,6 @@ export interface RetryProcessorOptions {
   readonly order: RetryOrder;
   readonly rate: Rate | null;
   readonly pacing: BatchPacerOptions;
-  readonly breaker: BreakerOptions;
   /** How long tries may continue after a request to stop, in milliseconds. */
   readonly drainMs: number;
   /** When the run ends. `tried`: when all due messages were tried once. `empty`: when no message waits. */
@@ -85,7 +74,6 @@ export class RetryProcessor {
   readonly #options: RetryProcessorOptions;
   readonly #tries = new Set<Promise<void>>();
   #lease: ProcessorLease | null = null;
-  #breaker: Breaker = closedBreaker;
   #bucket: RateBucket | null = null;
   #pacer: BatchPacer;
   #nextDueMs: number | null = null;
@@ -106,25 +94,6 @@ export class RetryProcessor {
 
   get inFlight(): number {
     return this.#tries.size;
-  }
-
-  get breaker(): Breaker {
-    return this.#breaker;
-  }
-
-  /** Asks the circuit breaker for a call that is not a try. Returns null if no call is allowed. */
-  beginCall(): { readonly isProbe: boolean } | null {
-    if (breakerCallsAllowed(this.#breaker, this.#options.clock.now()) === 0) return null;
-    const isProbe = this.#breaker.kind === "open";
-    this.#setBreaker(breakerAfterCallStart(this.#breaker));
-    return { isProbe };
-  }
-
-  /** Records the end of a call that `beginCall` has allowed. */
-  endCall({ isProbe }: { readonly isProbe: boolean }, isHealthy: boolean | null): void {
-    const { clock, breaker } = this.#options;
-    this.#setBreaker(breakerAfterCall(this.#breaker, { isHealthy, isProbe, nowMs: clock.now() }, breaker));
-    this.wakeUp();
   }
 
   /** Looks for due messages soon, because there may be a new one. */
@@ -216,9 +185,9 @@ export class RetryProcessor {
     const { until, store, order } = this.#options;
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
-    // A message behind another message with the same key must still be tried. Messages that an open breaker or a
-    // used-up batch holds back are left to the next run.
-    if (until === "tried") return !this.#hasMore || this.#pacer.messagesLeft <= 0 || this.#breaker.kind !== "closed";
+    // A message behind another message with the same key must still be tried. Messages that a used-up batch holds back
+    // are left to the next run.
+    if (until === "tried") return !this.#hasMore || this.#pacer.messagesLeft <= 0;
     return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;
   }
 
@@ -248,14 +217,14 @@ export class RetryProcessor {
 
   #claimAllowance(): number {
     const { rate, clock } = this.#options;
-    const nowMs = clock.now();
     let tokens = Infinity;
     if (rate !== null) {
+      const nowMs = clock.now();
       this.#bucket = refilledBucket(this.#bucket ?? initialRateBucket(nowMs), rate, nowMs);
       tokens = Math.floor(this.#bucket.tokens);
     }
     const left = this.#pacer.messagesLeft;
-    return Math.max(0, Math.min(this.#freeSlots(), tokens, left, breakerCallsAllowed(this.#breaker, nowMs), claimsMax));
+    return Math.max(0, Math.min(this.#freeSlots(), tokens, left, claimsMax));
   }
 
   #freeSlots(): number {
@@ -264,16 +233,14 @@ export class RetryProcessor {
   }
 
   #beginTry(message: ClaimedMessage, lease: ProcessorLease): void {
-    const isProbe = this.#breaker.kind === "open";
-    this.#setBreaker(breakerAfterCallStart(this.#breaker));
-    const running = this.#deliver(message, lease, isProbe).finally(() => {
+    const running = this.#deliver(message, lease).finally(() => {
       this.#tries.delete(running);
       this.wakeUp();
     });
     this.#tries.add(running);
   }
 
-  async #deliver(message: ClaimedMessage, lease: ProcessorLease, isProbe: boolean): Promise<void> {
+  async #deliver(message: ClaimedMessage, lease: ProcessorLease): Promise<void> {
     await using share: TryLease = lease.makeTryLease(message.id, message.fence);
     let result: TryResult;
     try {
@@ -287,9 +254,6 @@ export class RetryProcessor {
       // An error here is a bug in the target. The message counts as crashed when the lease ends.
       return this.fail(toBatonError(error));
     }
-    const isHealthy = result.kind === "tried" ? result.isHealthy : null;
-    const nowMs = this.#options.clock.now();
-    this.#setBreaker(breakerAfterCall(this.#breaker, { isHealthy, isProbe, nowMs }, this.#options.breaker));
     if (result.kind === "lost") return;
     if (result.kind === "breach") return this.fail(result.error);
     await this.#recordResult(message, lease, result);
@@ -322,7 +286,6 @@ export class RetryProcessor {
     const untilWall = (atMs: number | null) => (atMs === null ? Infinity : atMs - wallClockMs());
     const waitMs = nextWakeMs({
       mayClaim: !this.#isStopping && this.#freeSlots() > 0,
-      breakerMs: nextBreakerProbeMs(this.#breaker) - clock.now(),
       tokenMs: rate === null || this.#bucket === null ? 0 : nextRateTokenAtMs(this.#bucket, rate) - clock.now(),
       batchMs: this.#pacer.messagesLeft > 0 ? 0 : untilWall(this.#pacer.nextMs),
       dueMs: untilWall(this.#nextDueMs),
@@ -366,12 +329,6 @@ export class RetryProcessor {
     if (count === 0) return;
     onEvent({ kind: "reclaimed", count });
     this.wakeUp();
-  }
-
-  #setBreaker(breaker: Breaker): void {
-    const before = this.#breaker.kind;
-    this.#breaker = breaker;
-    if (before !== breaker.kind) this.#options.onEvent({ kind: "breaker", state: breaker.kind });
   }
 
   /**
@@ -420,17 +377,16 @@ const wakeMsMax = 1000;
 interface WakeFacts {
   /** True if there is a free slot for a try. When a slot becomes free, the processor is woken. */
   readonly mayClaim: boolean;
-  /** The time until circuit breaker, rate limit and batch allow a claim, in milliseconds; 0 or less means now. */
-  readonly breakerMs: number;
+  /** The time until rate limit and batch allow a claim, in milliseconds; 0 or less means now. */
   readonly tokenMs: number;
   readonly batchMs: number;
   /** The time until the next message is due, in milliseconds; Infinity if no such message is known. */
   readonly dueMs: number;
 }
 
-export function nextWakeMs({ mayClaim, breakerMs, tokenMs, batchMs, dueMs }: WakeFacts): number {
+export function nextWakeMs({ mayClaim, tokenMs, batchMs, dueMs }: WakeFacts): number {
   if (!mayClaim) return wakeMsMax;
   // The due time counts only when nothing else prevents a claim.
-  const obstacleMs = Math.max(breakerMs, tokenMs, batchMs);
+  const obstacleMs = Math.max(tokenMs, batchMs);
   return Math.max(0, Math.min(wakeMsMax, obstacleMs > 0 ? Math.max(obstacleMs, 1) : dueMs));
 }

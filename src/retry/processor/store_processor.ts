@@ -176,7 +176,6 @@ export class StoreProcessor implements AsyncDisposable {
       order: values.retryOrder,
       rate,
       pacing: { batch: values.retryBatch ?? null, intervalMs: rules.policy.intervalMs, nextTimeMs },
-      breaker: { failuresMax: values.retryBreakerFailures, resetMs: values.retryBreakerReset },
       drainMs: values.retryDrainTimeout,
       until,
       onEvent,
@@ -411,12 +410,6 @@ export class WallClockStepDetector {
   }
 }
 
-const breakerSentences = {
-  closed: "closed: tries continue",
-  open: "open: no tries for now",
-  half_open: "half open: one try decides",
-} as const;
-
 function logProcessorEvent(log: Log, event: ProcessorEvent): void {
   switch (event.kind) {
     case "began": {
@@ -438,11 +431,6 @@ function logProcessorEvent(log: Log, event: ProcessorEvent): void {
       return log("warning", "reclaimed", `took back ${countWithNoun(count, "message")} of a processor that died`, {
         count,
       });
-    }
-    case "breaker": {
-      const { state } = event;
-      const level = state === "open" ? "warning" : "info";
-      return log(level, "breaker", `the circuit breaker is ${breakerSentences[state]}`, { state });
     }
     case "lost": {
       const sentence = `${event.why}; tries in flight count as crashed, and the processor registers again`;

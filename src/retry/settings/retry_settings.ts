@@ -163,14 +163,6 @@ export const retryProcessorSettings = putSettingsIntoGroup("processing", {
     help: "if a processor crashes, another one retries its in-flight messages after this time",
     default: 10_000,
   }),
-  retryBreakerFailures: flagSetting("--breaker-failures", integerType("count", { min: 0, max: 1_000_000 }), {
-    help: "open the circuit breaker after N failures in a row, which stops tries; 0: never",
-    default: 0,
-  }),
-  retryBreakerReset: flagSetting("--breaker-reset", durationType({ minMs: 1 }), {
-    help: "how long the circuit breaker stays open; then one try decides whether it closes",
-    default: 30_000,
-  }),
   retryDrainTimeout: flagSetting("--drain-timeout", durationType(), {
     help: "how long tries may continue after SIGTERM; then they are stopped and count as failed",
     default: 10_000,

@@ -47,10 +47,10 @@ export class CommandTarget implements Target {
     if (command === null) {
       this.#options.onNoCommand();
       const why = "the message has no command or URL of its own, and the processor has neither --exec nor --url";
-      return tryResult("retry", `could not be run: ${why}`, null);
+      return tryResult("retry", `could not be run: ${why}`);
     }
     if (command.cwd !== null && !isFolder(command.cwd)) {
-      return tryResult("retry", `could not be run: its working directory ${command.cwd} does not exist`, null);
+      return tryResult("retry", `could not be run: its working directory ${command.cwd} does not exist`);
     }
     const ended = await runWithInput({
       command: command.argv,
@@ -83,9 +83,9 @@ export class CommandTarget implements Target {
       return { kind: "not_begun", why: how, error: new BatonError("START_FAILED", end.message) };
     }
     // The message is not the cause of this stop, but the try counts.
-    if (end.kind === "revoked") return tryResult("retry", how, null);
+    if (end.kind === "revoked") return tryResult("retry", how);
     const outcome = outcomeOfExit(typeof code === "number" ? code : this.#options.exitCodeOf(code), rules);
-    return tryResult(outcome, outcome === "done" ? null : how, outcome !== "retry");
+    return tryResult(outcome, outcome === "done" ? null : how);
   }
 }
 

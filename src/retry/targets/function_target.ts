@@ -41,10 +41,10 @@ export class FunctionTarget implements Target {
     using limit = deadlineAfter(clock, timeoutMs, { signal: lost, reason });
     try {
       await run(message, limit.signal);
-      return tryResult("done", null, true);
+      return tryResult("done", null);
     } catch (thrown) {
       // The message is not the cause of this stop, but the try counts.
-      if (stopped.aborted) return tryResult("retry", "was stopped because the processor stopped", null);
+      if (stopped.aborted) return tryResult("retry", "was stopped because the processor stopped");
       if (lost.aborted) return { kind: "lost" };
       return failedTry(thrown);
     }
@@ -56,10 +56,5 @@ export function failedTry(
 ): Extract<TryResult, { readonly kind: "tried" }> & { readonly error: string } {
   const isFinal = thrown instanceof PermanentFailure;
   const error = errorMessage(thrown) || "failed without a message";
-  return {
-    kind: "tried",
-    end: { outcome: isFinal ? "final" : "retry", retryAfterMs: null },
-    error,
-    isHealthy: isFinal,
-  };
+  return { kind: "tried", end: { outcome: isFinal ? "final" : "retry", retryAfterMs: null }, error };
 }

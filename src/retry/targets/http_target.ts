@@ -36,7 +36,7 @@ export class HttpTarget implements Target {
   async deliver({ id, head, body }: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     const { client, rules, follow, timeoutMs } = this.#options;
     const request = buildBackendRequest(head, id, this.#options);
-    if (request === null) return tryResult("final", "has a path that leads out of --url", null);
+    if (request === null) return tryResult("final", "has a path that leads out of --url");
     const result = await client.send({ ...request, body }, {
       timeoutMs,
       signal: lease.lost,
@@ -48,20 +48,17 @@ export class HttpTarget implements Target {
       return resultOfStatus(result, rules);
     }
     if (lease.lost.aborted) {
-      return lease.stopped.aborted
-        ? tryResult("retry", "was stopped because baton was stopped", null)
-        : { kind: "lost" };
+      return lease.stopped.aborted ? tryResult("retry", "was stopped because baton was stopped") : { kind: "lost" };
     }
-    return result.kind === "failed" && result.isMalformed
-      ? tryResult("final", result.why, false)
-      : tryResult("retry", result.why, false);
+    const isFinal = result.kind === "failed" && result.isMalformed;
+    return tryResult(isFinal ? "final" : "retry", result.why);
   }
 }
 
 function resultOfStatus({ status, headers, how }: HttpClientResponse, rules: RetryRules): TryResult {
   const outcome = outcomeOfStatus(status, rules);
-  if (outcome === "done") return tryResult("done", null, true);
-  return tryResult(outcome, how, outcome === "final", readRetryAfter(headers));
+  if (outcome === "done") return tryResult("done", null);
+  return tryResult(outcome, how, readRetryAfter(headers));
 }
 
 /** Returns the delay that the header Retry-After asks for, in milliseconds; null if there is none. */

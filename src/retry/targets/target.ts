@@ -13,11 +13,8 @@ export interface Target {
 }
 
 export type TryResult =
-  /**
-   * The message was tried. `isHealthy` is for the circuit breaker: true if the destination responded, null if this is
-   * unknown.
-   */
-  | { readonly kind: "tried"; readonly end: TryEnd; readonly error: string | null; readonly isHealthy: boolean | null }
+  /** The message was tried. */
+  | { readonly kind: "tried"; readonly end: TryEnd; readonly error: string | null }
   /**
    * The try was not started, and this message is not the cause. If there is an `error`, other messages cannot be tried
    * either.
@@ -36,12 +33,11 @@ export function perMessageTarget(commands: Target, requests: Target): Target {
   };
 }
 
-/** Returns the result of a try that took place. `isHealthy` and `retryAfterMs` are null if unknown. */
+/** Returns the result of a try that took place. `retryAfterMs` is null if unknown. */
 export function tryResult(
   outcome: TryEnd["outcome"],
   error: string | null,
-  isHealthy: boolean | null,
   retryAfterMs: number | null = null,
 ): TryResult {
-  return { kind: "tried", end: { outcome, retryAfterMs }, error, isHealthy };
+  return { kind: "tried", end: { outcome, retryAfterMs }, error };
 }

@@ -27,17 +27,17 @@ export class TopicTarget implements Target {
 
   async deliver({ id, body }: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     if (body.byteLength > bodyBytesMax) {
-      return tryResult("final", `was too long for a topic: ${body.byteLength} bytes, at most ${bodyBytesMax}`, null);
+      return tryResult("final", `was too long for a topic: ${body.byteLength} bytes, at most ${bodyBytesMax}`);
     }
     try {
       const ends = AbortSignal.any([lease.lost, lease.stopped]);
       return putTryResult(await this.#putter.put(id, body, ends), this.#putter.topic);
     } catch (error) {
-      if (lease.stopped.aborted) return tryResult("retry", "was stopped because baton was stopped", null);
+      if (lease.stopped.aborted) return tryResult("retry", "was stopped because baton was stopped");
       if (lease.lost.aborted) return { kind: "lost" };
       if (!(error instanceof BatonError)) throw error;
       // The addresses of the proxies are not known.
-      return tryResult("retry", errorMessage(error), false);
+      return tryResult("retry", errorMessage(error));
     }
   }
 }
@@ -45,12 +45,12 @@ export class TopicTarget implements Target {
 /** Returns the result of a try, from the outcome of its put. */
 export function putTryResult(outcome: PubsubRequestOutcome, topic: string): TryResult {
   const status = outcome.kind === "response" ? outcome.response.status : null;
-  if (status === "OK") return tryResult("done", null, true);
+  if (status === "OK") return tryResult("done", null);
   const error = requestOutcomeError(`put the message into topic "${topic}"`, outcome);
   // The server refuses the client, so every other message would fail in the same way.
   if (error.code === "REFUSED" || error.code === "FENCED") return { kind: "not_begun", why: error.message, error };
   const isFinal = status === "BAD_REQUEST" || status === "COUNTER_REUSE";
-  return tryResult(isFinal ? "final" : "retry", error.message, status !== null && status !== "OVERLOADED");
+  return tryResult(isFinal ? "final" : "retry", error.message);
 }
 
 /**

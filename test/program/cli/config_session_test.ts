@@ -171,9 +171,9 @@ describe("config check", () => {
     ],
     [
       "rate.toml",
-      '[retry]\nbreaker_reset = "10s"\n',
+      '[retry]\nlease = "10s"\n',
       78,
-      /^baton: rate\.toml, line 2: there is no setting "retry\.breaker_reset": --breaker-reset is an option only\n$/,
+      /^baton: rate\.toml, line 2: there is no setting "retry\.lease": --lease is an option only\n$/,
     ],
     [
       "listen.toml",

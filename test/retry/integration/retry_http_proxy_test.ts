@@ -5,7 +5,7 @@ import { HttpClient } from "../../../src/base/http/http_client.ts";
 import { RetryHttpProxy } from "../../../src/retry/http_proxy/retry_http_proxy.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 
-/** The response of a proxy whose breaker is open and whose store fails with this code. */
+/** The response of a proxy that may not ask its backend, and whose store fails with this code. */
 async function responseWhenStoreFails(code: ErrorCode): Promise<{ status: number; text: string }> {
   using client = new HttpClient({ clock: systemClock(), env: {} });
   const proxy = new RetryHttpProxy({
@@ -14,8 +14,7 @@ async function responseWhenStoreFails(code: ErrorCode): Promise<{ status: number
     follow: false,
     store: { call: () => Promise.reject(new BatonError(code, "the disk")) },
     ...{ rules: { retryOn: [], noRetryOn: [] }, timeoutMs: 1000, bodyBytesMax: 1000, bodyTimeoutMs: 10_000 },
-    ...{ memoryBytes: 2000, callsMax: 1, connectionsMax: 10, storedStatus: null, clock: systemClock() },
-    gate: { beginCall: () => null, endCall: () => {} },
+    ...{ memoryBytes: 2000, callsMax: 0, connectionsMax: 10, storedStatus: null, clock: systemClock() },
     onStored: () => {},
     onFailure: () => {},
     onCut: () => {},

@@ -39,7 +39,7 @@ async function talk(
     ...{ client, follow, backend: { origin: backend.url, path: "/base" }, timeoutMs },
     store: { call: accept as never },
     ...{ rules: { retryOn: [], noRetryOn: [] }, bodyBytesMax: 1000, bodyTimeoutMs: 10_000, memoryBytes: 1 << 20 },
-    ...{ callsMax: 10, connectionsMax: 10, storedStatus: null, clock: systemClock(), gate: null },
+    ...{ callsMax: 10, connectionsMax: 10, storedStatus: null, clock: systemClock() },
     onStored: () => {},
     onFailure: (why) => void failures.push(why),
     onCut: (why) => void cuts.push(why),

@@ -68,8 +68,8 @@ export function runModel({ process, lease, timeoutMs, act, onGone }: CommandRun)
 export async function runCommand(run: CommandRun & { readonly lease: TryLease }): Promise<TryResult> {
   const end = await runModel(run);
   if (end.kind === "lost" || (end.kind === "stopped" && !run.lease.stopped.aborted)) return { kind: "lost" };
-  if (end.kind === "late") return tryResult("retry", "ran too long", false);
-  if (end.kind !== "exited") return tryResult("retry", "was stopped because baton was stopped", null);
+  if (end.kind === "late") return tryResult("retry", "ran too long");
+  if (end.kind !== "exited") return tryResult("retry", "was stopped because baton was stopped");
   const outcome = outcomeOfExit(end.code, { retryOn: [], noRetryOn: [] });
-  return tryResult(outcome, outcome === "done" ? null : `exited with ${end.code}`, outcome !== "retry");
+  return tryResult(outcome, outcome === "done" ? null : `exited with ${end.code}`);
 }

@@ -19,7 +19,7 @@ export interface EndingRunOptions {
   readonly oracle: RetryOracle;
   readonly until: Ending;
   readonly order: RetryOrder;
-  /** A batch, or an open circuit breaker, leaves messages to the next run. */
+  /** A batch leaves messages to the next run. */
   readonly hasBatch: boolean;
 }
 
@@ -32,7 +32,6 @@ export class EndingRun {
   #startMs = 0;
   #steps = 0;
   #due: readonly SqlRow[] = [];
-  #hasOpenedBreaker = false;
   /** When the newest answers were asked for that let the run end; null: none. */
   #emptyAskedMs: number | null = null;
   #lettersAskedMs: number | null = null;
@@ -65,10 +64,6 @@ export class EndingRun {
       return answer;
     };
     return { ...store, call };
-  }
-
-  breakerChanged(): void {
-    this.#hasOpenedBreaker = true;
   }
 
   /** The run has ended with success. */
@@ -115,7 +110,7 @@ export class EndingRun {
     const { machine, world } = this.#process;
     const open = disk.read(openRows) ?? [];
     if (open.length > 0) world.count("mark run --once left messages");
-    const isExempt = hasBatch || this.#hasOpenedBreaker || machine.wallSteps.length > this.#steps ||
+    const isExempt = hasBatch || machine.wallSteps.length > this.#steps ||
       oracle.wasPausedSince(this.#startMs);
     if (isExempt) return;
     const isOrdered = (key: unknown) => order === "fifo" || (order === "key" && key !== null);

@@ -128,7 +128,7 @@ export const retryMutants: readonly Mutant[] = [
       in: "retry_processor:RetryProcessor.#deliver",
       from: '    if (result.kind === "lost") return;\n',
       to:
-        '    if (result.kind === "lost") result = { kind: "tried", end: { outcome: "retry", retryAfterMs: null }, error: null, isHealthy: null };\n',
+        '    if (result.kind === "lost") result = { kind: "tried", end: { outcome: "retry", retryAfterMs: null }, error: null };\n',
     }],
     kinds: [
       "stale result counted",

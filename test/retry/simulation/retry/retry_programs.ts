@@ -42,7 +42,7 @@ const backend = { origin: `http://${backendHost}:${backendPort}`, path: "/" };
 const restartMs = 1000;
 /** Events of a processor that are counted as situations. */
 const counted: readonly string[] = [
-  ...["lease_lost", "reclaimed", "stale", "breaker", "clock_set", "store_busy"],
+  ...["lease_lost", "reclaimed", "stale", "clock_set", "store_busy"],
   ...["dead_letter_forwarded", "dead_letter_failed"],
 ];
 
@@ -154,7 +154,6 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
         ...{ values, sources, until, topics: null },
         log: (_, event, sentence) => {
           if (counted.includes(event)) world.count(`mark event ${event}`);
-          if (event === "breaker") ending?.breakerChanged();
           world.log(() => `${process.name}: ${sentence}`);
         },
         system: {
@@ -214,7 +213,6 @@ function serveProxy(process: SimProcess, network: SimNetwork, { client, processo
     connectionsMax: values.retryMaxConnections,
     storedStatus: values.retryAnswerStored ?? null,
     clock,
-    gate: processor.processor,
     onStored: (id, why, isTried) => {
       if (!isTried) world.count("mark request stored without a try");
       world.log(() => `${process.name} stored ${id}: the first try ${why}`);

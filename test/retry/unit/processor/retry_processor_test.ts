@@ -13,8 +13,8 @@ import { sleep } from "../../../../src/base/support/deadline.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { RetryRig, rigFailure, rigMessage, rigRules, rigSuccess } from "../../../support/retry_rig.ts";
 
-const failed: TryResult = { kind: "tried", end: rigFailure, error: "exited with 1", isHealthy: false };
-const done: TryResult = { kind: "tried", end: rigSuccess, error: null, isHealthy: true };
+const failed: TryResult = { kind: "tried", end: rigFailure, error: "exited with 1" };
+const done: TryResult = { kind: "tried", end: rigSuccess, error: null };
 
 interface Try {
   readonly seq: number;
@@ -86,7 +86,6 @@ class Bench implements AsyncDisposable {
       order: "none",
       rate: null,
       pacing: { batch: null, intervalMs: 10 },
-      breaker: { failuresMax: 0, resetMs: 100 },
       drainMs: 50,
       until: "stopped",
       onEvent: (event) => this.events.push(event),
@@ -292,21 +291,6 @@ describe("the lease", () => {
 });
 
 describe("restraint", () => {
-  test("the breaker opens after failures in a row, nobody is tried meanwhile, and a probe closes it", async () => {
-    let works = false;
-    await using bench = new Bench(() => (works ? done : failed), {
-      options: { breaker: { failuresMax: 2, resetMs: 100 }, concurrency: 1 },
-      messages: 5,
-    });
-    await bench.clock.advance(99);
-    expect(bench.tries.length).toBe(2);
-    await bench.clock.advance(1);
-    expect(bench.tries.length).toBe(3);
-    works = true;
-    await bench.clock.advance(200);
-    expect([bench.tries.length, bench.rig.call("totals").done.count]).toEqual([8, 5]);
-  });
-
   test("a rate is kept", async () => {
     await using bench = new Bench(() => done, { options: { rate: { count: 10, perMs: 1000 } }, messages: 20 });
     await bench.clock.advance(1000);

@@ -13,9 +13,9 @@ test("what became of a put says what becomes of its message", () => {
     .map((attempt) => (attempt.kind === "tried" ? attempt.end.outcome : attempt.kind));
   expect(ends).toEqual(["done", "retry", "retry", "retry", "retry", "retry", "final", "final"]);
   const away = putTryResult({ kind: "fail", why: "no proxy answers", response: null }, "orders");
-  expect(away).toMatchObject({ kind: "tried", end: { outcome: "retry" }, isHealthy: false });
+  expect(away).toMatchObject({ kind: "tried", end: { outcome: "retry" } });
   const unknown = putTryResult({ kind: "unknown", why: "no answer", response: null }, "orders");
-  expect(unknown).toMatchObject({ kind: "tried", end: { outcome: "retry" }, isHealthy: false });
+  expect(unknown).toMatchObject({ kind: "tried", end: { outcome: "retry" } });
 });
 
 test("a refusal is about no message: nothing is counted, and the processor ends with its code", () => {
