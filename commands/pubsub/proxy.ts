@@ -156,16 +156,10 @@ function proxyOptions({ values }: PubsubProxyCall, security: PubsubServiceSecuri
     clientSocketOptions: {
       ...security?.clientListenOptions,
       connectionsMax: values.pubsubMaxConnections,
-      inputBytesMax: values.pubsubMaxIncomingBytes,
     },
     ...(security === undefined ? {} : { serverSocketOptions: security.internalDialOptions }),
     ...(security?.authorize === undefined ? {} : { authorize: security.authorize }),
-    limits: {
-      requestsPerClient: values.pubsubProxyMaxRequestsPerClient,
-      requestsPerTopic: values.pubsubProxyMaxRequestsPerTopic,
-      requestsInAll: values.pubsubProxyMaxRequests,
-      bytesInAll: values.pubsubProxyMaxBytes,
-    },
+    limits: { bytesInAll: values.pubsubProxyMaxBytes },
   };
 }
 

@@ -135,7 +135,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
       },
       clock: systemClock(),
       store: storeOptionsOf(values),
-      limits: { connectionsMax: values.pubsubMaxConnections, inputBytesMax: values.pubsubMaxIncomingBytes },
+      limits: { connectionsMax: values.pubsubMaxConnections },
       security: security === undefined
         ? undefined
         : { server: security.internalListenOptions, client: security.internalDialOptions },

@@ -30,7 +30,7 @@ export class SocketOverloadReport {
       this.#report(
         "memory",
         `The connection from ${event.address} was closed: ` +
-          "memory for incomplete messages (--max-incoming-bytes) is short, and its message did not arrive in time. " +
+          "memory for incomplete messages is short, and its message did not arrive in time. " +
           "Further ones are only counted",
       );
     }

@@ -89,7 +89,7 @@ export interface TopicServerOptions {
   readonly store?: Partial<TopicStoreOptions>;
   /** The security of the ROUTER, and of connections to other processes. */
   readonly security?: { readonly server: ZeroMqSocketOptions; readonly client: ZeroMqSocketOptions } | undefined;
-  readonly limits?: Pick<ZeroMqSocketOptions, "connectionsMax" | "inputBytesMax">;
+  readonly limits?: Pick<ZeroMqSocketOptions, "connectionsMax">;
   /** The system's functions, which a simulation replaces. */
   readonly system?: TopicServerSystemFunctions;
   readonly onProblem: (problem: unknown) => void;

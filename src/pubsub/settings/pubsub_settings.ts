@@ -114,29 +114,6 @@ export const pubsubProxySettings = {
     help: "the endpoint to announce to clients and servers, if it is not the one of --listen",
     unset: "the actual first endpoint of --listen",
   }),
-  pubsubProxyMaxRequests: flagSetting("--max-requests", integerType("count", { min: 1, max: 10_000_000 }), {
-    group: "limits",
-    help: "accept at most this many requests in flight; reject others as overloaded",
-    default: 65_536,
-  }),
-  pubsubProxyMaxRequestsPerClient: flagSetting(
-    "--max-requests-per-client",
-    integerType("count", { min: 1, max: 10_000_000 }),
-    {
-      group: "limits",
-      help: "maximum requests in flight for one connection",
-      default: 1024,
-    },
-  ),
-  pubsubProxyMaxRequestsPerTopic: flagSetting(
-    "--max-requests-per-topic",
-    integerType("count", { min: 1, max: 10_000_000 }),
-    {
-      group: "limits",
-      help: "maximum requests in flight for one topic",
-      default: 16_384,
-    },
-  ),
   pubsubProxyMaxBytes: flagSetting("--max-bytes", sizeType(), {
     group: "limits",
     help: "maximum bytes of the requests in flight",
@@ -168,11 +145,6 @@ export const pubsubServiceSettings = putSettingsIntoGroup("limits", {
   pubsubMaxConnections: pubsub("max_connections", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "maximum open connections; for one more, the oldest in its handshake is closed, or otherwise the new one",
     default: 4096,
-  }),
-  pubsubMaxIncomingBytes: flagSetting("--max-incoming-bytes", sizeType({ minBytes: 100 * 1024 ** 2 }), {
-    help: "memory for incomplete messages of all connections; when it is short, the connections that hold most are " +
-      "not read, and closed if their message does not arrive within 10s",
-    default: 256 * 1024 ** 2,
   }),
   pubsubDrainTimeout: flagSetting("--drain-timeout", durationType(), {
     help: "how long requests in flight may take to end after SIGTERM",

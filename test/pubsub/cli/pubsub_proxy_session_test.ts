@@ -154,7 +154,7 @@ test("each way of not starting has its number and its sentence", async () => {
   await refused("--listen nonsense", 64, "nonsense");
   await refused("--listen tcp://127.0.0.1:0 --advertise nonsense", 64, "nonsense");
   await refused("--listen tcp://0.0.0.0:0", 64, "other machines cannot use");
-  await refused("--max-requests 0", 64, "--max-requests");
+  await refused("--max-connections 0", 64, "--max-connections");
   await refused("--servers 127.0.0.1:1 --connect-timeout 200ms", 69, "127.0.0.1:1");
   await refused("--insecure --listen tcp://192.0.2.1:1", 73, "this machine has no such address");
   await refused("--metrics-listen nonsense", 64, "nonsense");
