@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { type CommandCall, defineCommand } from "../command.ts";
-import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, textType } from "../../src/base/config/value_types.ts";
 import {
   retryProcessorSettings,
@@ -17,7 +17,7 @@ import type { HttpRequestTarget } from "../../src/base/http/request_target.ts";
 import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
 import type { RetryRules } from "../../src/retry/targets/outcome.ts";
-import { openServiceStore, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
+import { serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
@@ -33,14 +33,12 @@ import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
 import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import type { Log } from "../../src/base/support/log.ts";
-import { readRequestMemory, readRetryRules, readStoreRules } from "../../src/retry/processor/retry_rules.ts";
+import { readRequestMemory, readRetryRules } from "../../src/retry/processor/retry_rules.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 import { describeWhoReachesSocket } from "../../src/base/sockets/socket_reach.ts";
 import { stopRequestLogger, TwoStageStopListener } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { CleanupScope, onAbort, whenAborted } from "../../src/base/support/abort.ts";
-import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
-import type { StoreRules } from "../../src/retry/queue/store_rules.ts";
 
 const serveSettings = {
   ...retryStoreSettings,
@@ -54,9 +52,6 @@ const serveSettings = {
     once: true,
     basic: true,
     help: "URL of the backend; the path of a request is appended",
-  }),
-  noProcess: toggleSetting("--no-process", {
-    help: "only serve and store; baton retry-processor run tries stored messages",
   }),
   killAfter: flagSetting("--kill-after", durationType(), {
     help: "time between the stop signal and SIGKILL for the command of --dead-letter exec:",
@@ -89,8 +84,8 @@ export const retryServeCommand = defineCommand({
     "STORED).",
     "Every request gets an Idempotency-Key unless it has one, the same for all its tries: a backend that checks it " +
     "processes no message twice.",
-    "Stored messages are tried as by run, unless --no-process; with --from-topic also messages of a topic. Runs " +
-    "until SIGTERM, SIGINT or SIGHUP.",
+    "Stored messages are tried as by run; with --from-topic also messages of a topic. Runs until SIGTERM, SIGINT or " +
+    "SIGHUP.",
   ],
   examples: [
     [
@@ -122,9 +117,6 @@ function checkOptions({ values, names }: ServeCall): HttpRequestTarget {
       "serve needs --url, as in: baton retry-processor serve --listen :8280 --url http://backend:9000/",
     );
   }
-  if (values.noProcess && values.retryFromTopic !== undefined) {
-    throw new BatonError("USAGE", "serve: use only one of --no-process and --from-topic");
-  }
   return parseBackend(values.url);
 }
 
@@ -149,13 +141,12 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   });
   const rules = readRetryRules(values, sources, { exits: false, statuses: true });
   using client = openHttpClient(call, { places: [backend], log });
-  await using service = values.noProcess
-    ? await openStoreOnly(location, readStoreRules(values, sources))
-    : await openWithProcessor(call, { backend, location, log, client, rules });
+  await using service = await openService(call, { backend, location, log, client, rules });
+  const { processor } = service;
   const proxy = new RetryHttpProxy({
     client,
     backend,
-    store: service.store,
+    store: processor.store,
     rules,
     follow: values.follow,
     timeoutMs: values.retryAttemptTimeout,
@@ -167,7 +158,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     storedStatus: values.retryAnswerStored ?? null,
     clock: systemClock(),
     onStored(id, why, isTried) {
-      if (!isTried) service.countUntried();
+      if (!isTried) processor.counters.untried++;
       log("info", "stored", `stored ${id}: the first try ${why}`, { id });
     },
     onFailure: (why) => log("error", "not_stored", why),
@@ -182,11 +173,16 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     }`;
     log("info", "serving", sentence, facts);
   };
-  await serveUntilStopped(service, proxy, { log, drainMs: values.retryDrainTimeout, open });
+  await serveUntilStopped(processor, proxy, { log, drainMs: values.retryDrainTimeout, open });
   return exitCodes.SUCCESS;
 }
 
-async function openWithProcessor(
+/** The processor of the stored messages, which ends with its status page and its clients of topics. */
+interface ServedProcessor extends AsyncDisposable {
+  readonly processor: StoreProcessor;
+}
+
+async function openService(
   call: ServeCall,
   { backend, location, log, client, rules }: {
     readonly backend: HttpRequestTarget;
@@ -195,7 +191,7 @@ async function openWithProcessor(
     readonly client: HttpClient;
     readonly rules: RetryRules;
   },
-): Promise<ProxyService> {
+): Promise<ServedProcessor> {
   const { values, sources } = call;
   const target = new HttpTarget({
     client,
@@ -220,10 +216,7 @@ async function openWithProcessor(
   });
   const page = await retryStatusPage(values.retryMetricsListen, processor, log);
   return {
-    store: processor.store,
-    run: () => processor.run(),
-    stop: () => processor.stop(),
-    countUntried: () => void processor.counters.untried++,
+    processor,
     async [Symbol.asyncDispose]() {
       await page?.close();
       await processor[Symbol.asyncDispose]();
@@ -234,35 +227,12 @@ async function openWithProcessor(
 
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
-/** The service behind the proxy: its store and, if it has one, its processor. Defines how both end after a signal. */
-interface ProxyService extends AsyncDisposable {
-  readonly store: StoreClient;
-  /** Resolves after `stop`. Rejects when the service cannot continue. */
-  run(): Promise<void>;
-  stop(): void;
-  /** Counts a message that was stored without being tried. */
-  countUntried(): void;
-}
-
-async function openStoreOnly(location: StoreLocation, rules: StoreRules): Promise<ProxyService> {
-  const ended = Promise.withResolvers<void>();
-  ended.promise.catch(() => {}); // `run` reports the error
-  const store = await openServiceStore(location, { rules, hooks: { onBroken: (error) => ended.reject(error) } });
-  return {
-    store,
-    run: () => ended.promise,
-    stop: () => ended.resolve(),
-    countUntried() {},
-    [Symbol.asyncDispose]: () => store.close(),
-  };
-}
-
 /**
  * Calls `open` after the signal handlers are set. When stopping, stops the proxy before the processor, so that requests
  * in progress can still be stored.
  */
 async function serveUntilStopped(
-  service: ProxyService,
+  processor: StoreProcessor,
   proxy: RetryHttpProxy,
   { log, drainMs, open }: {
     readonly log: Log;
@@ -277,16 +247,16 @@ async function serveUntilStopped(
   onAbort(stop.finish, () => waits.add(systemClock().startTimer(drainMs, () => hurried.abort())));
   onAbort(stop.now, () => {
     hurried.abort();
-    service.stop();
+    processor.stop();
   });
   let running: Promise<void> | null = null;
   try {
     await open();
-    running = service.run();
+    running = processor.run();
     await Promise.race([whenAborted(stop.finish), running]);
     await proxy.close(hurried.signal);
-    service.stop();
-    if (hurried.signal.aborted) service.stop();
+    processor.stop();
+    if (hurried.signal.aborted) processor.stop();
     await running;
   } finally {
     await proxy.close(AbortSignal.abort());

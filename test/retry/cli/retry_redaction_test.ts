@@ -29,7 +29,7 @@ const pubsubEnv = () => ({ BATON_PUBSUB_PROXIES: cluster.proxy().endpoint });
 async function deadLetter(backend: HttpBackend, letters = "store", more = ""): Promise<RetryService> {
   const service = await new RetryService(session).start(
     backend.url,
-    `--no-process --dead-letter '${letters}' ${options}`,
+    `--dead-letter '${letters}' --proxies ${cluster.proxy().endpoint} ${options} ${more}`,
   );
   const [basic, cookie, key, token, password] = secrets;
   const answer = await service.post(`/in?token=${token}&kept=yes`, "body", {

@@ -97,7 +97,7 @@ test("requests above the limit are stored at once while a backend hangs, and del
 
 test("a backend that hangs at the end: what is there is stored, and its callers hear so", async () => {
   await using backend = await new HangingBackend().up();
-  const service = await new RetryService(session).start(backend.url, "--no-process --drain-timeout 300ms");
+  const service = await new RetryService(session).start(backend.url, "--interval 10m --drain-timeout 300ms");
   const posts = Array.from({ length: 20 }, (_, at) => service.post("/", `body ${at}`));
   await eventually(() => backend.hanging.length === 20);
   using slow = new RawCaller(service.url, unfinished(100, "ab"));

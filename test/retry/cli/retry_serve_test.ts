@@ -135,7 +135,7 @@ describe("a fault", () => {
   test("503 and NOT STORED when the store is full; 413 over the limit; GET is not stored", async () => {
     const service = await new RetryService(session).start(
       "http://127.0.0.1:1/",
-      "--no-process --max-messages 1 --max-body 1KiB",
+      "--interval 10m --max-messages 1 --max-body 1KiB",
     );
     expect((await service.post("/", "x")).status).toBe(502);
     const full = await service.post("/", "y");

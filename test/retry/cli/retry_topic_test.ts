@@ -241,7 +241,6 @@ describe("topics that are written wrong", () => {
   const cases: readonly [words: string, code: number, says: string][] = [
     ["run --topic a --exec true", 64, "only one of --exec, --url and --topic"],
     ["run --topic '' --once", 64, "topic"],
-    ["serve --url http://x/ --no-process --from-topic a", 64, "only one of --no-process and --from-topic"],
     ["run --dead-letter topic: --once", 64, "is not a destination for dead letters"],
     ["run --topic a --key nowhere --once", 64, "--service-key"],
     ["run --from-topic a --proxies foo --exec true", 64, '--proxies: Cannot use "foo" as an endpoint'],
