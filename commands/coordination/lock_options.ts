@@ -19,7 +19,7 @@ import type { LockMode } from "../../src/base/process/lease.ts";
 import type { CommandSyntax } from "../../src/base/terminal/parse_args.ts";
 import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";
 import { type CommandCall, oneNameCommandSyntax, shellLineSettings } from "../command.ts";
-import { conflictExitCodeFlag, leasedCommandFlags } from "../../src/coordination/job/leased_command_flags.ts";
+import { leasedCommandFlags } from "../../src/coordination/job/leased_command_flags.ts";
 
 const flags = {
   try: toggleSetting("-n, --try", {
@@ -35,7 +35,11 @@ const flags = {
     help: "wait at most this long, including the time to connect; then exit 75 (busy) or 69 (no server)",
     unset: "lock.foreground.wait or lock.background.wait if set, otherwise no limit; `forever` overrides both",
   }),
-  conflictExitCode: conflictExitCodeFlag,
+  conflictExitCode: flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
+    group: "waiting",
+    basic: true,
+    help: "the exit code instead of 75",
+  }),
   skip: toggleSetting("--skip", {
     group: "waiting",
     basic: true,

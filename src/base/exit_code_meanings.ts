@@ -13,7 +13,7 @@ const meanings: Readonly<Record<ExitCodeName, string>> = {
   CANNOT_CREATE: "a file or socket could not be created",
   IO: "local input or output failed, also results or a status report that could not be written; " +
     "for retry-processor call --url: the request was accepted, and its response is incomplete",
-  BUSY: "busy (-n), or the wait timed out (-w); -E sets another code; " +
+  BUSY: "busy (-n), or the wait timed out (-w); lock -E sets another code; " +
     "for retry-processor call: failed, and stored for a retry",
   OUTCOME_UNKNOWN:
     "the outcome is unknown: a change was requested, and no response arrived; baton lock never exits with this code",
@@ -21,7 +21,7 @@ const meanings: Readonly<Record<ExitCodeName, string>> = {
   CONFIG: "invalid or conflicting configuration: a file, a value, a limit or a scope",
   LOST: "the lock or the leadership was lost; the command was stopped in time",
   REVOKED: "broken, preempted, or resigned on request",
-  SKIPPED: "skipped: another call does the work, or no tick of the schedule is due; -E sets another code",
+  SKIPPED: "skipped: another call does the work, or no tick of the schedule is due; lock -E sets another code",
   BARRIER_BROKEN: "the barrier is broken: a member was lost before the start",
   FENCE_BREACH: "baton could not confirm before the end of the lease that all processes of the command are dead",
   FENCED: "another session of this client ID took over",

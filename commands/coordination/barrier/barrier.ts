@@ -128,7 +128,7 @@ async function runGate(gate: GateCommandOptions, call: CommandCall<typeof barrie
     if (!(thrown instanceof BatonError) || thrown.code !== "BARRIER_TIMEOUT") throw thrown;
     if (values.json) printJson<GateJson>(io, { version: 1, name, gate: "closed", changed: false });
     if (!values.quiet) io.err(`baton: ${thrown.message}\n`);
-    return values.conflictExitCode ?? toExitCode(thrown.code);
+    return toExitCode(thrown.code);
   }
 }
 

@@ -7,11 +7,7 @@ import { barrierParticipantsMax } from "../../../src/coordination/barrier/barrie
 import { BatonError } from "../../../src/base/errors.ts";
 import { coordinationObjectPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type CommandCall, doubleDashHint, findGivenFlag, shellLineSettings } from "../../command.ts";
-import {
-  conflictExitCodeFlag,
-  leasedCommandFlags,
-  leasedCommandSettings,
-} from "../../../src/coordination/job/leased_command_flags.ts";
+import { leasedCommandFlags, leasedCommandSettings } from "../../../src/coordination/job/leased_command_flags.ts";
 
 const flags = {
   parties: flagSetting("-N, --parties", integerType("count", { min: 1, max: barrierParticipantsMax }), {
@@ -19,7 +15,6 @@ const flags = {
     help: "number of processes that start together",
   }),
   within: flagSetting("-w, --timeout", durationType(), {
-    aliases: "--within",
     group: "waiting",
     basic: true,
     help: "maximum wait for the start, or for the gate to open; then exit 75",
@@ -36,7 +31,6 @@ const flags = {
     help: "stop the command if it runs longer than this (exit 124)",
     unset: "no limit",
   }),
-  conflictExitCode: conflictExitCodeFlag,
   set: toggleSetting("--set", { help: "close the gate" }),
   lift: toggleSetting("--lift", { help: "open the gate" }),
   wait: toggleSetting("--wait", { help: "wait until the gate is open" }),
@@ -132,7 +126,6 @@ function refuseBesideGate(
   if (one !== "wait" && sources.flags.has("within")) throw refuse("-w");
   const flag = findGivenFlag({
     ...flagsOfRuns,
-    ...(one === "wait" ? {} : { conflictExitCode: conflictExitCodeFlag }),
     ...(one === "set" ? {} : { reason: flags.reason }),
   }, sources.flags);
   if (flag !== null) throw refuse(flag);

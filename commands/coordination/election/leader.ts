@@ -22,7 +22,7 @@ import { printable } from "../../../src/base/support/text.ts";
 const settings = {
   json: toggleSetting("--json", { help: "print one JSON object" }),
   wait: flagSetting("-w, --wait", waitTimeType(), {
-    aliases: "--timeout, --wait-limit",
+    aliases: "--timeout",
     help: "wait for a leader, at most this long or `forever`, connecting included; then exit 75, or 69 if no server " +
       "responds",
     unset: "do not wait",

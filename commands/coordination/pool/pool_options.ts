@@ -3,7 +3,7 @@ import { addOriginToErrors, type ConfigSources } from "../../../src/base/config/
 import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import { poolComponentSettings, poolSettings } from "../../../src/coordination/settings/command_settings.ts";
 import { connectionSettings, historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import { choiceType, durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
+import { choiceType, durationType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { commandForItem } from "../../../src/coordination/pool/item_command.ts";
 import { defaultPoolPathTemplates, type PoolPath, poolPath } from "../../../src/coordination/pool/pool_path.ts";
@@ -13,7 +13,6 @@ import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
 import { progressSettings } from "../../../src/base/terminal/progress.ts";
 import { type CommandCall, doubleDashHint, findGivenFlag } from "../../command.ts";
-import { exitCodes } from "../../../src/base/exit_codes.ts";
 import { leasedCommandSettings, statusReportFlags } from "../../../src/coordination/job/leased_command_flags.ts";
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
@@ -66,10 +65,6 @@ const flags = {
     help:
       "wait at most this long for the list; then exit 81, or 69 if no server responds. Also for a permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",
-  }),
-  conflictExitCode: flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
-    group: "waiting",
-    help: "exit code if the component is busy, instead of 81",
   }),
   maxHold: flagSetting("--max-hold", durationType({ minMs: 1 }), {
     group: "command",
@@ -129,8 +124,6 @@ export interface PoolCommandOptions {
   readonly output: PoolOutputOptions | null;
   /** Whether the call runs all items, not only as many as -j says. */
   readonly loop: boolean;
-  /** The exit code if the component is busy. */
-  readonly conflictExitCode: number;
   readonly quiet: boolean;
   readonly verbose: boolean;
   readonly values: PoolSettingValues;
@@ -212,7 +205,6 @@ export function readPoolOptions(call: CommandCall<typeof poolCommandSettings>): 
     output: outputOptionsOf(values),
     loop: values.loop || (items.kind !== "query" && !values.oneRound),
     ...given,
-    conflictExitCode: values.conflictExitCode ?? exitCodes.SKIPPED,
     quiet,
     verbose,
     values,

@@ -227,19 +227,16 @@ async function runItems(
     return ending;
   } catch (thrown) {
     summarize();
-    return endingOfError(thrown, { jobs, conflictExitCode: options.conflictExitCode });
+    return endingOfError(thrown, jobs);
   }
 }
 
 /** Returns how a run ends that an error has ended. Throws the error if it is all that the user needs to know. */
-function endingOfError(
-  thrown: unknown,
-  { jobs, conflictExitCode }: { readonly jobs: PoolCommandRunner; readonly conflictExitCode: number },
-): PoolEnding {
+function endingOfError(thrown: unknown, jobs: PoolCommandRunner): PoolEnding {
   if (!(thrown instanceof BatonError)) throw thrown;
   const { code, message } = thrown;
   if (code === "LOCK_BUSY" || code === "LOCK_TIMEOUT") {
-    return { exitCode: conflictExitCode, reason: "skipped", message, counts: null };
+    return { exitCode: exitCodes.SKIPPED, reason: "skipped", message, counts: null };
   }
   // The failure of an item tells the user more than a later error of the session.
   const exitCode = jobs.exitCode();

@@ -23,13 +23,6 @@ export const leasedCommandFlags = {
   ...statusReportFlags,
 } satisfies SettingTable;
 
-/** The flag that replaces the exit code 75, which means that the lock was not acquired in time. */
-export const conflictExitCodeFlag = flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
-  group: "waiting",
-  basic: true,
-  help: "the exit code instead of 75",
-});
-
 const { scope, killAfter, onDoubt, signal, publishCommand } = lockSettings;
 
 /** The settings of a lock that do not affect its queue. */

@@ -152,8 +152,8 @@ describe("a barrier that does not start", () => {
     expect(late.stderr).toMatch(
       /^baton: Barrier "w" was not complete within 300 ?ms: 2 of 3 are here: .* \(pid \d+, true\).* \(part one\), this one; 1 is missing\n$/,
     );
-    expect(await session.run('"$baton" barrier -q alone -N 2 -w 100ms -E 3 -- true')).toMatchObject({
-      code: 3,
+    expect(await session.run('"$baton" barrier -q alone -N 2 -w 100ms -- true')).toMatchObject({
+      code: 75,
       stderr: "",
     });
     process.kill(-(first.child.pid ?? 0), "SIGTERM");
@@ -264,7 +264,7 @@ describe("a gate", () => {
     expect(late.stderr).toMatch(
       /^baton: Gate "g" is closed and was not opened within 100 ?ms; closed by .*: disk swap\n$/,
     );
-    expect((await session.run('"$baton" barrier -q g --wait -w 0s -E 9')).code).toBe(9);
+    expect((await session.run('"$baton" barrier -q g --wait -w 0s')).code).toBe(75);
     const waiting = session.start('"$baton" barrier -q g --wait && touch through');
     expect((await session.run('"$baton" barrier -q g --lift')).code).toBe(0);
     expect((await waiting.ended).code).toBe(0);

@@ -219,7 +219,7 @@ describe("exit codes", () => {
     expect((await total.ended).code).toBe(0);
   });
 
-  test("75: others work on all there is; 81, or what -E says: the component is locked", async () => {
+  test("75: others work on all there is; 81: the component is locked", async () => {
     const working = session.start(`"$baton" pool busy --items a -- sh -c 'touch working; ${untilMade("end-working")}'`);
     await session.made("working");
     expect(await session.run('"$baton" pool busy --items a -- true')).toMatchObject({
@@ -231,9 +231,9 @@ describe("exit codes", () => {
     const skipped = await session.run('"$baton" pool busy -w 0s --items b -- true');
     expect(skipped.code).toBe(81);
     expect(skipped.stderr).toMatch(/^baton: pool "busy": another call is choosing items: \S+@\S+ \(pid \d+, true\)\n$/);
-    const late = await session.run('"$baton" pool busy -E 0 -w 700ms --items b -- true');
+    const late = await session.run('"$baton" pool busy -w 700ms --items b -- true');
     expect([late.code, late.stderr]).toEqual([
-      0,
+      81,
       expect.stringMatching(/another call is choosing items: .*; waited 700 ms\n$/),
     ]);
     const tired = await session.run('"$baton" pool busy --query "echo b" --query-timeout 500ms -- true');

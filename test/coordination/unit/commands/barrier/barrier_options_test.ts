@@ -60,7 +60,6 @@ describe("is refused, with a sentence that says what to write", () => {
     [["a", "--set", "--lift"], "--set and --lift cannot be used together"],
     [["a", "--lift", "-w", "1s"], "--lift and -w cannot be used together"],
     [["a", "--set", "--", "true"], "--set and a command cannot be used together"],
-    [["a", "--set", "-E", "3"], "--set and --conflict-exit-code cannot be used together"],
     [["a", "--wait", "--reason", "x"], "--wait and --reason cannot be used together"],
     [["a", "--lift", "--kill-after", "1s"], "--lift and --kill-after cannot be used together"],
     [["a", "--wait", "--status-file", "x"], "--wait and --status-file cannot be used together"],
