@@ -29,7 +29,9 @@ export const ownUiSettings = {
       "print a second link, whose page may break locks, make leaders resign, redrive and drop dead letters, drain " +
       "servers, move topics",
   }),
-  showBodies: toggleSetting("--show-bodies", { help: "the page may show the bodies of dead letters" }),
+  showBodies: toggleSetting("--show-bodies", {
+    help: "the page may show the bodies of dead letters, to decide on a redrive",
+  }),
   listenCert: flagSetting("--listen-cert", textType("file"), {
     help: "PEM file with the certificate of the page, for TLS",
   }),

@@ -14,7 +14,7 @@ import { clientConnectionSettings } from "./open_client.ts";
 
 export const pubsubClientCommandSettings = {
   count: flagSetting("-n, --count", integerType("count", { min: 1, max: 1_000_000_000 }), {
-    help: "get, peek, bench: maximum number of messages",
+    help: "get, peek: maximum number of messages",
     unset: "1; no limit with --follow and --until-empty",
   }),
   wait: flagSetting("-w, --wait", durationType(), { help: "get: wait this long for a message", default: 0 }),

@@ -50,7 +50,8 @@ const serviceSettings = {
   }),
   outputKeep: flagSetting("--output-keep", integerType("count", { min: 1, max: 100_000 }), {
     group: "output",
-    help: "with --output-dir: number of files of a job that are kept, the newest ones",
+    help: "with --output-dir: number of files of a job that are kept, the newest ones; 1440 keep a day of a job that " +
+      "runs each minute",
     default: 30,
   }),
   ...logSettings,

@@ -65,7 +65,8 @@ const flags = {
   }),
   hookTimeout: flagSetting("--hook-timeout", durationType({ minMs: 1 }), {
     group: "health",
-    help: "maximum duration of --on-elected and --on-deposed; then they are stopped",
+    help: "maximum duration of --on-elected and --on-deposed, such as the promotion of a database; then they are " +
+      "stopped",
     default: 10_000,
   }),
   value: flagSetting("--value", textType("text"), {

@@ -173,7 +173,9 @@ export const retryProcessorSettings = putSettingsIntoGroup("processing", {
   }),
   retryInsecure: retry("insecure", toggleType(), { group: "security", help: insecureFlagHelp, default: false }),
   retryKeepDone: flagSetting("--keep-done", durationType(), {
-    help: "how long the store keeps done messages, without their bodies, for show and ls",
+    help:
+      "how long the store keeps done messages, without their bodies, for show and ls; shorter for a busy store on a " +
+      "small disk",
     default: 7 * 86_400_000,
   }),
 }) satisfies SettingTable;
