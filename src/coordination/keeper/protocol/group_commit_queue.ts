@@ -45,10 +45,6 @@ export class KeeperCommitQueue {
     this.#options = options;
   }
 
-  get committing(): boolean {
-    return this.#committing !== null;
-  }
-
   /** Returns an entry in the queue for a reply that depends on the current state. */
   enqueue(recipient: KeeperReplyRecipient): PendingKeeperReply {
     if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);
