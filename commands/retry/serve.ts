@@ -27,13 +27,14 @@ import {
   planStatusPageSocket,
   refuseUnprotectedSockets,
 } from "../../src/base/config/listen_address.ts";
+import { readRequestMemory } from "../../src/retry/http_proxy/request_budget.ts";
 import { RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
 import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import type { Log } from "../../src/base/support/log.ts";
-import { readRequestMemory, readRetryRules } from "../../src/retry/processor/retry_rules.ts";
+import { readRetryRules } from "../../src/retry/processor/retry_rules.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 import { describeWhoReachesSocket } from "../../src/base/sockets/socket_reach.ts";

@@ -292,6 +292,8 @@ const mayImport: Record<string, readonly string[]> = {
   "src/retry/http_proxy": [
     "src/retry/queue/*",
     "src/retry/targets",
+    "src/retry/settings",
+    "src/base/config",
     "src/base/http",
     "src/base/sockets",
     "src/base/process/supervise",

@@ -22,7 +22,7 @@ export const rigRules: StoreRules = {
   },
   maxCrashes: 2,
   drops: false,
-  forwards: false,
+  letters: "open",
   maxBytes: 1 << 20,
   maxMessages: 1000,
 };

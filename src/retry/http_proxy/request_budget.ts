@@ -5,7 +5,28 @@
  * with the fewest missing bytes, as many as can be completed. Requests then never wait for each other, and short
  * requests pass.
  */
+import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
+import type { SettingValues } from "../../base/config/setting.ts";
+import { BatonError } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
+import { type retryLimitSettings, retryServeSettings } from "../settings/retry_settings.ts";
+
+/** The default memory for the requests in progress, in bytes. */
+const requestMemoryBytes = 256 << 20;
+
+/** Returns the memory for requests in bytes. Throws USAGE or CONFIG. */
+export function readRequestMemory(
+  values: SettingValues<typeof retryLimitSettings & typeof retryServeSettings>,
+  sources: ConfigSources,
+): number {
+  const leastBytes = 2 * values.retryMaxBody;
+  const { retryBodyMemory = Math.max(requestMemoryBytes, leastBytes) } = values;
+  if (retryBodyMemory >= leastBytes) return retryBodyMemory;
+  return addOriginToErrors("retryBodyMemory", retryServeSettings.retryBodyMemory, sources, () => {
+    const [written, least] = [retryBodyMemory, leastBytes].map(retryServeSettings.retryBodyMemory.type.format);
+    throw new BatonError("USAGE", `"${written}" is less than twice --max-body (${least})`);
+  });
+}
 
 export interface RequestBudgetOptions {
   readonly bytesMax: number;

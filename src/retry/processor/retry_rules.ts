@@ -1,16 +1,14 @@
 /** Turns settings into the rules of the store and the processor. */
 import { BatonError } from "../../base/errors.ts";
-import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
-import { type retryLimitSettings, retryPolicySettings, retryServeSettings } from "../settings/retry_settings.ts";
+import { addOriginToErrors, type ConfigSources, resolveSetting } from "../../base/config/resolve_settings.ts";
+import { type retryLimitSettings, retryPolicySettings } from "../settings/retry_settings.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
-import { readDeadLetterDestination } from "../dead_letters/dead_letter_destination.ts";
+import { type DeadLetterDestination, readDeadLetterDestination } from "../dead_letters/dead_letter_destination.ts";
 import type { RetryPolicy } from "../queue/retry_policy.ts";
 import type { StoreRules } from "../queue/store_rules.ts";
+import type { NewLetters } from "../queue/stored_message.ts";
 import { anyExitOrStatus, type ExitOrStatusKinds, parseExitsAndStatuses, type RetryRules } from "../targets/outcome.ts";
 import { parseDuration } from "../../base/support/duration.ts";
-
-/** The default memory for the requests in progress, in bytes. */
-const requestMemoryBytes = 256 << 20;
 
 type PolicyValues = SettingValues<typeof retryPolicySettings>;
 type LimitValues = SettingValues<typeof retryLimitSettings>;
@@ -95,22 +93,15 @@ export function readStoreRules(values: PolicyValues & LimitValues, sources: Conf
     policy: readRetryPolicy(values, sources),
     maxCrashes: values.retryMaxCrashes,
     drops: kind === "drop",
-    forwards: kind !== "store" && kind !== "drop",
+    letters: newLettersOf(kind, sources),
     maxBytes: values.retryMaxBytes,
     maxMessages: values.retryMaxMessages,
   };
 }
 
-/** Returns the memory for requests in bytes. Throws USAGE or CONFIG. */
-export function readRequestMemory(
-  values: LimitValues & SettingValues<typeof retryServeSettings>,
-  sources: ConfigSources,
-): number {
-  const leastBytes = 2 * values.retryMaxBody;
-  const { retryBodyMemory = Math.max(requestMemoryBytes, leastBytes) } = values;
-  if (retryBodyMemory >= leastBytes) return retryBodyMemory;
-  return addOriginToErrors("retryBodyMemory", retryServeSettings.retryBodyMemory, sources, () => {
-    const [written, least] = [retryBodyMemory, leastBytes].map(retryServeSettings.retryBodyMemory.type.format);
-    throw new BatonError("USAGE", `"${written}" is less than twice --max-body (${least})`);
-  });
+/** Returns `kept` only for a `store` that the user has set; the default leaves dead letters to other processes. */
+function newLettersOf(kind: DeadLetterDestination["kind"], sources: ConfigSources): NewLetters {
+  if (kind !== "store" && kind !== "drop") return "pending";
+  const { origin } = resolveSetting("retryDeadLetter", retryPolicySettings.retryDeadLetter, sources);
+  return origin().kind === "default" ? "open" : "kept";
 }

@@ -125,8 +125,6 @@ export class StoreProcessor implements AsyncDisposable {
   readonly counters: RetryCounters;
   readonly processor: RetryProcessor;
   readonly #parts: ProcessorParts;
-  /** The number of unsent dead letters in the last warning about them. */
-  #kept = 0;
   /** Aborts at the first call of `stop`. */
   readonly #stopping = new AbortController();
   /** Aborts at the second call of `stop`. */
@@ -214,7 +212,6 @@ export class StoreProcessor implements AsyncDisposable {
     const { store, processor, ingest, drainsTopic, forwarder } = this.#parts;
     await store.call("reserveLog").catch(() => {});
     await onReady?.();
-    await this.#nameKeptLetters();
     const drainError = drainsTopic ? await this.#drain() : null;
     const ingesting = drainsTopic ? undefined : ingest?.run(this.#ending.signal).catch((error) => {
       processor.fail(toBatonError(error));
@@ -233,23 +230,7 @@ export class StoreProcessor implements AsyncDisposable {
     if (drainError !== null) throw drainError;
     if (!drainsTopic || this.#stopping.signal.aborted) return;
     await this.#checkDamaged();
-    await this.#nameKeptLetters();
     await this.#checkDeadLetters();
-  }
-
-  /** Warns about dead letters of processes that run without --dead-letter. This process does not send them. */
-  async #nameKeptLetters(): Promise<void> {
-    const { store, forwarder, log } = this.#parts;
-    if (forwarder === null) return;
-    // The count is only for a warning; the processor continues without it.
-    const count = await store.call("keptDeadLetters").catch(() => 0);
-    if (count > this.#kept) {
-      const which = countWithNoun(count, "dead letter was", "dead letters were");
-      const advice = "to try their messages again: baton retry-processor dlq redrive --all; to list them: dlq ls";
-      const sentence = `${which} decided without --dead-letter, and will not be delivered to it; ${advice}`;
-      log("warning", "dead_letters_kept", sentence, { count });
-    }
-    this.#kept = count;
   }
 
   /** Rejects if damaged messages were not tried. Used at the end of a run that ends by itself. */
@@ -323,7 +304,6 @@ export class StoreProcessor implements AsyncDisposable {
       } catch (error) {
         if (!(error instanceof BatonError)) throw error; // the processor will meet the same error and report it
       }
-      await this.#nameKeptLetters();
     } while (await this.#waitUnlessEnding(forgetEveryMs));
   }
 

@@ -9,7 +9,7 @@ import {
   messageStates,
 } from "./message_life.ts";
 import { claimBytesMax } from "./retry_store_limits.ts";
-import { forwardStates, type StoredMessage } from "./stored_message.ts";
+import { forwardStates, type NewLetters, type StoredMessage } from "./stored_message.ts";
 
 /** States in which the body is stored. Messages in these states count towards the limits. */
 export const statesWithBody: readonly MessageState[] = ["waiting", "in_flight", "dead"];
@@ -49,6 +49,14 @@ export function messageOfRow(row: DatabaseRow, rest: Pick<StoredMessage, "id" | 
     forwardState: forwardStateOf(row),
     bytes: Number(row["bytes"]),
   };
+}
+
+/** The numbers of the column `forwarding`. A letter that is kept has none of `forwardStates`. */
+const newLetterNumbers = { kept: -1, open: 0, pending: 1 } as const satisfies Record<NewLetters, number>;
+
+/** Returns the column `forwarding` of a message that has reached this life. A damaged dead letter is never sent. */
+export function forwardingOfLife({ state, reason }: MessageLife, letters: NewLetters): number {
+  return state === "dead" && reason !== "damaged" ? newLetterNumbers[letters] : 0;
 }
 
 export function isPendingLetter(row: DatabaseRow): boolean {

@@ -303,6 +303,7 @@ export class RetryEngine {
 
   *pendingDeadLetters(max: number, callerMs: number): StepGenerator<PendingDeadLetter[]> {
     const { letters, messages } = this.#rows;
+    yield* awaitAnswer(letters.takeOpen());
     const found = limitRowsByBytes(yield* awaitAnswer(letters.pending(max, callerMs)));
     const pending: PendingDeadLetter[] = [];
     if (found.length === 0) return pending;

@@ -118,9 +118,11 @@ export interface ProcessorRows extends RowCalls<"register" | "renew" | "processo
 /** The forwarding of dead letters: which are pending, which are being sent, and their errors. */
 export interface LetterRows extends
   RowCalls<
-    | ("deadLetterBacklog" | "keptDeadLetters" | "markForwarding" | "markForwarded" | "clearForwardDelays")
+    | ("deadLetterBacklog" | "markForwarding" | "markForwarded" | "clearForwardDelays")
     | "recordForwardFailure"
   > {
+  /** Makes up to `operatorChangesMax` open dead letters pending. */
+  takeOpen(): ValueOrPromise<void>;
   /**
    * Returns pending dead letters that this process may send now. First come those that are being sent; last those that
    * have failed, after their delay.

@@ -168,14 +168,12 @@ export type StoreMethods = {
   forget(beforeMs: number): number;
 
   /**
-   * Returns up to `max` dead letters to forward, with their bodies. Dead letters that are already being sent come
-   * first.
+   * Returns up to `max` dead letters to forward, with their bodies; those that are being sent come first. Takes over the
+   * open ones, which processes without a sink have left.
    */
   pendingDeadLetters(max: number, nowMs: number): PendingDeadLetter[];
   /** Returns how many dead letters are to be forwarded, and the last error; null if there was none. */
   deadLetterBacklog(): { readonly count: number; readonly error: string | null };
-  /** Counts dead letters that are never forwarded, because the process that gave them up had no sink. */
-  keptDeadLetters(): number;
   /** Records the offset in its sink at which the dead letter will be written. */
   markForwarding(seq: number, offset: number): void;
   /**

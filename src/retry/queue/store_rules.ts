@@ -1,5 +1,6 @@
 /** The rules of a message store, from the settings of a command or a program. */
 import type { LifeRules } from "./message_life.ts";
+import type { NewLetters } from "./stored_message.ts";
 
 export interface CapacityRules {
   /** The most bytes that the bodies of waiting, in-flight and dead messages may have together. */
@@ -8,8 +9,7 @@ export interface CapacityRules {
 }
 
 export interface StoreRules extends LifeRules, CapacityRules {
-  /** True if dead letters are sent to a sink. */
-  readonly forwards: boolean;
+  readonly letters: NewLetters;
 }
 
 /** The rules for commands that neither accept nor try messages. They are never applied. */
@@ -25,7 +25,7 @@ export const readOnlyRules: StoreRules = {
   },
   maxCrashes: 1,
   drops: false,
-  forwards: false,
+  letters: "open",
   maxBytes: 0,
   maxMessages: 0,
 };

@@ -21,6 +21,12 @@ export type MessageHead =
 /** The steps of a dead letter on its way to a sink. */
 export const forwardStates = ["none", "pending", "sending", "forwarded"] as const;
 
+/**
+ * The way of a message that dies: `kept` stays in the store, because the user said so; `open` is sent by any process of
+ * the store that has a sink; `pending` is to be sent, and commands say so until it is.
+ */
+export type NewLetters = "kept" | "open" | "pending";
+
 export interface StoredMessage extends Omit<MessageLife, "nextAtMs"> {
   readonly seq: number;
   /** The name of the store and the number of the message, which are unique among all stores. */

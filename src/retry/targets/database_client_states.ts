@@ -35,7 +35,7 @@ export class DatabaseClientStates implements ClientStates {
     { address, requiresSync }: Pick<StoreDatabase, "address" | "requiresSync">,
     { name, clock }: { readonly name: string; readonly clock: Clock },
   ): Promise<DatabaseClientStates> {
-    const queue = new PostgresQueue({ address, name, clock, forwards: false, requiresSync });
+    const queue = new PostgresQueue({ address, name, clock, letters: "open", requiresSync });
     try {
       await queue.open({ mustExist: false });
       return new DatabaseClientStates(queue, clock);

@@ -36,7 +36,7 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
   async function queue(): Promise<{ readonly store: PostgresRetryStore; readonly schema: string }> {
     const schema = `queue${++queues}`;
     const address = databaseAddress(server.url, schema);
-    const rules = { ...rigRules, forwards: true };
+    const rules = { ...rigRules, letters: "pending" } as const;
     const store = await PostgresRetryStore.open({
       address,
       name: "q",
@@ -152,6 +152,8 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
     await refuses("retry_removed", "INSERT", forget);
     const tried = { outcome: "final", retryAfterMs: null, error: "" } as const;
     await store.call("accept", [rigMessage("x", { tried })], Date.now());
+    await server.sql(`UPDATE ${schema}.retry SET forwarding = 0 WHERE state = 3`);
+    await refuses("retry", "UPDATE", () => store.call("pendingDeadLetters", 9, 0));
     const [letter] = await store.call("pendingDeadLetters", 9, 0);
     await refuses("retry", "UPDATE", () => store.call("markForwarding", letter?.seq ?? 0, 1));
     await refuses("retry", "UPDATE", () => store.call("markForwarded", letter?.seq ?? 0, 0, false));

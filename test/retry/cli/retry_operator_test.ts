@@ -130,16 +130,22 @@ describe("a run", () => {
     expect(await run("[ ! -e typo ] && ! @retry run --once --store typo && [ ! -e typo ]")).toMatchObject({ code: 0 });
   });
 
-  test("says that letters of a call without --dead-letter stay, and warns once of a failing sink", async () => {
+  test("delivers what a call without --dead-letter has left, and nothing that a call has kept", async () => {
     const run = newStore();
     await run("echo x | @retry call -- sh -c 'exit 65'");
-    const kept = await run("@retry run --once --dead-letter file:dead.jsonl");
-    expect(kept).toMatchObject({
-      code: 0,
-      stderr: expect.stringMatching(
-        /^[^\n]*1 dead letter was decided without --dead-letter[^\n]*dlq redrive --all[^\n]*\n$/,
-      ),
+    await run("echo y | @retry call --dead-letter store -- sh -c 'exit 65'");
+    await run("echo z | @retry call --max-retries 0 -- false; @retry run --once");
+    expect(JSON.parse((await run("@retry stats --json")).stdout)).toMatchObject({
+      dead_letters: { pending: 0, forwarded: 0 },
     });
+    expect(await run("@retry run --once --dead-letter 'exec:cat >>mail'")).toMatchObject({ code: 0 });
+    expect((await run("grep -o '\"id\":\"[^-]*-[0-9]*' mail | sed 's/.*-//'")).stdout).toBe("1\n3\n");
+    expect((await run("@retry dlq redrive --all")).stderr).toContain("2 dead letters are not redriven");
+    expect((await run("@retry ls -q --state waiting")).stdout).toMatch(/-2 +waiting /);
+  });
+
+  test("warns once of a failing sink", async () => {
+    const run = newStore();
     const sink = "--dead-letter kafka://127.0.0.1:1/none";
     await run(`echo x | @retry call ${sink} -- sh -c 'exit 65'`);
     const failed = await run(`@retry run --once ${sink}`);

@@ -160,7 +160,7 @@ describeWithPeer("postgres", "a message store in PostgreSQL whose connection is 
 
   test("dead letters are sent by one process at a time; the next one follows when it ends", async () => {
     const name = randomUUID();
-    const rules = { forwards: true };
+    const rules = { letters: "pending" } as const;
     const one = await open({ name, rules });
     await using other = await open({ name, rules });
     const tried = { outcome: "final", retryAfterMs: null, error: "" } as const;

@@ -7,7 +7,7 @@ import { countRowsSql, requireChangedRowsSql } from "../../../base/postgres/requ
 import type { Clock } from "../../../base/support/clock.ts";
 import { textInRow } from "../message_row.ts";
 import type { LetterRows, MessageRow } from "../retry_rows.ts";
-import { forwardDelayMs } from "../retry_store_limits.ts";
+import { forwardDelayMs, operatorChangesMax } from "../retry_store_limits.ts";
 import { encodeErrorText, type PostgresQueue } from "./postgres_queue.ts";
 import { databaseNowSql } from "./postgres_queue_tables.ts";
 
@@ -31,6 +31,14 @@ export class PostgresLetters implements LetterRows {
   constructor(queue: PostgresQueue, clock: Clock) {
     this.#queue = queue;
     this.#clock = clock;
+  }
+
+  async takeOpen(): Promise<void> {
+    const text = `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 3 AND r.forwarding = 0
+        AND r.reason IS DISTINCT FROM 'damaged' ORDER BY r.seq LIMIT ${operatorChangesMax} FOR UPDATE),
+      taken AS (UPDATE SCHEMA.retry r SET forwarding = 1 FROM w WHERE r.queue = $1 AND r.seq = w.seq RETURNING 1)
+      SELECT 1 AS done WHERE ${requireChangedRowsSql("retry", countRowsSql("taken"), countRowsSql("w"))}`;
+    await this.#queue.run("queue_letters_open", text, [this.#queue.id]);
   }
 
   /** Returns numbers and sizes of pending dead letters; an empty list while another process sends. */
@@ -86,12 +94,6 @@ export class PostgresLetters implements LetterRows {
       FROM SCHEMA.queue w WHERE w.id = $1) AS error FROM SCHEMA.retry r WHERE ${pending}`;
     const [row] = await this.#queue.run("queue_backlog", text, [this.#queue.id]);
     return { count: Number(row?.["count"]), error: textInRow(row?.["error"]) };
-  }
-
-  async keptDeadLetters(): Promise<number> {
-    const text = `SELECT count(*) AS count FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 3 AND r.forwarding = 0
-      AND r.reason IS DISTINCT FROM 'damaged'`;
-    return Number((await this.#queue.run("queue_kept", text, [this.#queue.id]))[0]?.["count"]);
   }
 
   async markForwarding(seq: number, offset: number): Promise<void> {

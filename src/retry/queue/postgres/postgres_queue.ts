@@ -20,17 +20,17 @@ import { backoffMs, serverBackoff } from "../../../base/support/backoff.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { sleep } from "../../../base/support/deadline.ts";
 import type { MessageLife } from "../message_life.ts";
-import { stateNumbers } from "../message_row.ts";
+import { forwardingOfLife, stateNumbers } from "../message_row.ts";
 import type { MessageContent, MessageLifeChange, MessageRow } from "../retry_rows.ts";
 import { errorCharsMax } from "../retry_store_limits.ts";
 import { databaseNowSql, postgresQueueTables } from "./postgres_queue_tables.ts";
-import type { MessageHead } from "../stored_message.ts";
+import type { MessageHead, NewLetters } from "../stored_message.ts";
 
 export interface PostgresQueueOptions {
   readonly address: DatabaseAddress;
   readonly name: string;
   readonly clock: Clock;
-  readonly forwards: boolean;
+  readonly letters: NewLetters;
   readonly requiresSync: boolean;
   /** Called once for each warning about a guarantee that the database does not give. */
   readonly onWarning?: (sentence: string) => void;
@@ -218,8 +218,8 @@ export class PostgresQueue implements AsyncDisposable {
     return new Map(rows.map((row) => [Number(row["seq"]), row]));
   }
 
-  forwardingOf({ state, reason }: MessageLife): number {
-    return state === "dead" && reason !== "damaged" && this.#options.forwards ? 1 : 0;
+  forwardingOf(life: MessageLife): number {
+    return forwardingOfLife(life, this.#options.letters);
   }
 
   reportDamage(sentence: string): void {

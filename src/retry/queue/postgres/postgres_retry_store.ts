@@ -50,7 +50,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
       name,
       clock,
       requiresSync,
-      forwards: rules.forwards,
+      letters: rules.letters,
       ...(onDamage === undefined ? {} : { onDamage }),
       ...(onWarning === undefined ? {} : { onWarning }),
       ...(options.connect === undefined ? {} : { connect: options.connect }),

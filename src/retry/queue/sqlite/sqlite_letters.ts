@@ -1,7 +1,7 @@
 /** Forwards the dead letters of a store in a folder, and stores the errors of forwarding. */
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import type { LetterRows } from "../retry_rows.ts";
-import { errorCharsMax, forwardDelayMs } from "../retry_store_limits.ts";
+import { errorCharsMax, forwardDelayMs, operatorChangesMax } from "../retry_store_limits.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { sqliteRetryTables } from "./retry_tables.ts";
 import type { SqliteMessages } from "./sqlite_messages.ts";
@@ -18,6 +18,13 @@ export class SqliteLetters implements LetterRows {
   constructor(database: RetryDatabase, messages: SqliteMessages) {
     this.#database = database;
     this.#messages = messages;
+  }
+
+  takeOpen(): void {
+    const { messages } = sqliteRetryTables;
+    const sql = "SELECT * FROM messages WHERE state = 3 AND forwarding = 0 AND reason IS NOT 'damaged' LIMIT ?";
+    const open = this.#database.intactRows(messages, operatorChangesMax, (limit) => this.#database.all(sql, limit));
+    for (const row of open) this.#database.changeRow(messages, { seq: Number(row["seq"]) }, { forwarding: 1 });
   }
 
   pending(max: number, nowMs: number): SqlRow[] {
@@ -49,11 +56,6 @@ export class SqliteLetters implements LetterRows {
       LIMIT 1`;
     const error = this.#database.get(newest)?.["error"];
     return { count: Number(this.#database.get(sql)?.["count"]), error: error as string | undefined ?? null };
-  }
-
-  keptDeadLetters(): number {
-    const sql = "SELECT count(*) AS count FROM messages WHERE state = 3 AND forwarding = 0 AND reason IS NOT 'damaged'";
-    return Number(this.#database.get(sql)?.["count"]);
   }
 
   clearForwardDelays(): void {

@@ -3,11 +3,11 @@ import { isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { DatabaseRow, SqlValue } from "../../../base/storage/sql_row.ts";
 import { type MessageLife, type MessageState, messageStates } from "../message_life.ts";
-import { keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
+import { forwardingOfLife, keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
 import type { FoundMessage, MessageContent, MessageLifeChange, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
 import { errorCharsMax, operatorChangesMax } from "../retry_store_limits.ts";
 import type { DeadLetterCounts, MessageConditions, MessageFilter, RetryOrder } from "../store_methods.ts";
-import { forwardStates, type MessageHead, type StateTotals } from "../stored_message.ts";
+import type { MessageHead, NewLetters, StateTotals } from "../stored_message.ts";
 import { canBeTried, countDamaged } from "./due_messages.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { sqliteRetryTables } from "./retry_tables.ts";
@@ -15,14 +15,14 @@ import { sqliteRetryTables } from "./retry_tables.ts";
 export class SqliteMessages implements MessageRows {
   readonly #database: RetryDatabase;
   readonly #key: string;
-  readonly #forwards: boolean;
+  readonly #letters: NewLetters;
   readonly #keyOrdering: KeyOrdering;
   readonly #totals: RetryTotals;
 
-  constructor(database: RetryDatabase, { key, forwards }: { readonly key: string; readonly forwards: boolean }) {
+  constructor(database: RetryDatabase, { key, letters }: { readonly key: string; readonly letters: NewLetters }) {
     this.#database = database;
     this.#key = key;
-    this.#forwards = forwards;
+    this.#letters = letters;
     this.#keyOrdering = new KeyOrdering(database);
     this.#totals = new RetryTotals(database);
   }
@@ -227,8 +227,8 @@ export class SqliteMessages implements MessageRows {
     return countDamaged(this.#database);
   }
 
-  #columnsOf({ state, tries, crashes, fence, sinceMs, nextAtMs, reason }: MessageLife, nowMs: number) {
-    const isPending = state === "dead" && reason !== "damaged" && this.#forwards;
+  #columnsOf(life: MessageLife, nowMs: number) {
+    const { state, tries, crashes, fence, sinceMs, nextAtMs, reason } = life;
     return {
       state: stateNumbers[state],
       tries,
@@ -238,7 +238,7 @@ export class SqliteMessages implements MessageRows {
       since_ms: sinceMs,
       next_ms: nextAtMs,
       ended_ms: statesWithBody.includes(state) ? null : nowMs,
-      forwarding: forwardStates.indexOf(isPending ? "pending" : "none"),
+      forwarding: forwardingOfLife(life, this.#letters),
     };
   }
 }

@@ -4,6 +4,7 @@ import { whyStoreNotWritable } from "../../../base/storage/write_access.ts";
 import { bodyBytesMax } from "../retry_store_limits.ts";
 import type { IngestedRow, IngestRows, RetryRows } from "../retry_rows.ts";
 import type { StoreDisk } from "../store_methods.ts";
+import type { NewLetters } from "../stored_message.ts";
 import { type RetryDatabase, retryDatabaseFileName } from "./retry_database.ts";
 import { sqliteRetryTables } from "./retry_tables.ts";
 import { SqliteLetters } from "./sqlite_letters.ts";
@@ -20,11 +21,11 @@ export class SqliteRows implements RetryRows {
   readonly topics: SqliteIngest;
 
   /** Prepares the access to an open database. Throws DamageError if the name of the store cannot be read. */
-  constructor(database: RetryDatabase, { forwards }: { readonly forwards: boolean }) {
+  constructor(database: RetryDatabase, { letters }: { readonly letters: NewLetters }) {
     this.#database = database;
     const row = database.get(`SELECT ${sqliteRetryTables.store.allColumns} FROM store WHERE id = 0`) ?? {};
     this.key = String(database.damage.requireIntactRow(sqliteRetryTables.store, row, "of this folder")["name"]);
-    this.messages = new SqliteMessages(database, { key: this.key, forwards });
+    this.messages = new SqliteMessages(database, { key: this.key, letters });
     this.processors = new SqliteProcessors(database, this.messages);
     this.letters = new SqliteLetters(database, this.messages);
     this.topics = new SqliteIngest(database, this.messages);

@@ -7,9 +7,10 @@ import {
   type PostgresStoreOptions,
 } from "../../../../src/retry/queue/postgres/postgres_retry_store.ts";
 import { readOnlyRules, type StoreRules } from "../../../../src/retry/queue/store_rules.ts";
-import type { FirstTry, NewMessage } from "../../../../src/retry/queue/stored_message.ts";
+import type { NewMessage } from "../../../../src/retry/queue/stored_message.ts";
 import type { Chance } from "../../../world/chance.ts";
 import type { SimProcess, SimProgram } from "../../../world/sim_process.ts";
+import { firstTriesOfCall, rulesOfCall } from "./message_load.ts";
 import type { RetrySystem, SystemStore } from "./retry_programs.ts";
 import { simAddress, type SimPostgres } from "./sim_postgres.ts";
 
@@ -88,18 +89,19 @@ export interface DatabaseSubmitterOptions {
 
 /** Stores messages, some of them at the quiet end. None is stored again after a failure. */
 export function databaseSubmitter(system: RetrySystem, options: DatabaseSubmitterOptions): SimProgram {
-  const { oracle, rules, isEnough, isQuiet } = system;
+  const { oracle, isEnough, isQuiet } = system;
   const { database, everyMs, newMessage, ended } = options;
   return async (process) => {
     const chance = process.world.chance.fork(`submit ${process.name} ${process.life}`);
-    const failed: FirstTry = { outcome: "retry", retryAfterMs: null, error: "exited with 1" };
+    const rules = rulesOfCall(system.rules, chance);
+    const failed = firstTriesOfCall(chance);
     for (let isLast = false; !isLast;) {
       await sleep(process.clock, chance.next() * 2 * everyMs);
       isLast = isQuiet();
       if (isEnough() && !isLast) continue;
       const messages = Array.from({ length: isLast ? 5 : chance.oneOf([1, 1, 2, 10]) }, () => ({
         ...newMessage(chance),
-        tried: chance.is(0.3) ? failed : null,
+        tried: chance.is(0.3) ? failed() : null,
       }));
       await withStore(process, { system, database, rules }, async (store) => {
         for (const { id } of await store.call("accept", messages, Date.now())) oracle.accepted(id);
@@ -117,7 +119,7 @@ export function databaseOperator(
   return async (process) => {
     const chance = process.world.chance.fork(`operator ${process.life}`);
     const run = (work: (store: PostgresRetryStore) => Promise<void>) =>
-      withStore(process, { system, database, rules: { ...readOnlyRules, forwards: system.rules.forwards } }, work);
+      withStore(process, { system, database, rules: readOnlyRules }, work);
     while (!system.isQuiet()) {
       await sleep(process.clock, chance.next() * 2 * everyMs);
       await run((store) => operate(process, system, store, chance));

@@ -1,5 +1,6 @@
 /** The messages of a world, and what the service or the commands do with each of them. */
-import type { NewMessage } from "../../../../src/retry/queue/stored_message.ts";
+import type { StoreRules } from "../../../../src/retry/queue/store_rules.ts";
+import type { FirstTry, NewMessage } from "../../../../src/retry/queue/stored_message.ts";
 import type { Chance } from "../../../world/chance.ts";
 import type { SimWorld } from "../../../world/sim_world.ts";
 import type { BackendAct, BackendRequestLine } from "./backend_program.ts";
@@ -7,6 +8,24 @@ import type { CommandAct } from "./command_model.ts";
 
 /** A share of the messages that no try delivers, and of those that are refused. */
 const hopeless = { failing: 0.06, refused: 0.04 };
+
+/** The error of a message that `call` has made a dead letter. */
+export const finalInCall = "exited with 65 in call";
+
+/** Draws the rules of `call` beside processors with `rules`: it has the option --dead-letter, or has none. */
+export function rulesOfCall(rules: StoreRules, chance: Chance): StoreRules {
+  return chance.fork("option").is(0.7) && rules.letters === "pending" ? { ...rules, letters: "open" } : rules;
+}
+
+/** Draws first tries as `call` makes them: most may be tried again. */
+export function firstTriesOfCall(chance: Chance): () => FirstTry {
+  const own = chance.fork("first tries");
+  return () =>
+    own.is(0.2)
+      ? { outcome: "final", retryAfterMs: null, error: finalInCall }
+      : { outcome: "retry", retryAfterMs: null, error: "exited with 1" };
+}
+
 export interface MessageLoadOptions {
   readonly kind: "http" | "command";
   /** The share of the tries that fail. */

@@ -80,6 +80,17 @@ export const processorMutants: readonly Mutant[] = [
     seeds: 100,
   },
   {
+    name: "a dead letter of a process without a destination is left in the store",
+    world: "retry",
+    changes: [{
+      in: "retry_engine:RetryEngine.pendingDeadLetters",
+      from: "    yield* awaitAnswer(letters.takeOpen());\n",
+      to: "",
+    }],
+    kinds: ["never at its end"],
+    seeds: 20,
+  },
+  {
     name: "the content of a message is cut when it is claimed",
     world: "retry",
     changes: [{

@@ -223,9 +223,10 @@ class DatabaseWorld {
 
   #endWhenDone(endMs: number): void {
     const world = this.#world;
+    const forwards = this.#system.rules.letters === "pending";
     const look = (): void => {
       const open = this.#database.tables.where(({ state, forwarding }) =>
-        state < 2 || (state === 3 && (forwarding === 1 || forwarding === 2))
+        state < 2 || (state === 3 && forwarding >= (forwards ? 0 : 1) && forwarding < 3)
       );
       if (open.length === 0 && this.#isSubmitted) {
         this.#isDone = true;
@@ -257,7 +258,7 @@ class DatabaseWorld {
       copies.set(content, seq);
     }
     this.#oracle.judge(rows, nameOf, {
-      letters: rules.forwards ? this.#letters : null,
+      letters: rules.letters === "pending" ? this.#letters : null,
       isOnce: false,
       problems: owned.map(({ seq }) => `message ${seq} is not in flight, but a processor owns it`),
     });
@@ -273,7 +274,7 @@ export const retryDatabaseSimulation: Simulation = {
     ...["lost", "late", "unanswered", "refused"].map((fate) => `mark statement ${fate}`),
     ...["mark commit undone by a fail-over", "mark command failed", "mark dead letter forwarded"],
     ...["mark message refused", "mark message waits behind another one"],
-    ...["exhausted", "final", "crashed"].map((reason) => `mark ends dead (${reason})`),
+    ...["exhausted", "final", "final in call", "crashed"].map((reason) => `mark ends dead (${reason})`),
     ...["reclaimed", "lease_lost", "store_busy", "dead_letter_failed"].map((event) => `mark event ${event}`),
   ],
   gateSeeds: 14,

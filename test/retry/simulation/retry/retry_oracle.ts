@@ -12,7 +12,9 @@ import type { DatabaseRow } from "../../../../src/base/storage/sql_row.ts";
 import { type MessageLife, messageStates } from "../../../../src/retry/queue/message_life.ts";
 import type { SimMachine, SimProcess } from "../../../world/sim_process.ts";
 import type { SimWorld } from "../../../world/sim_world.ts";
+import { textInRow } from "../../../../src/retry/queue/message_row.ts";
 import { LetterRuns } from "./letter_sinks.ts";
+import { finalInCall } from "./message_load.ts";
 import { leastDelayMs, slackMs, whyTooLate, whyTooOldTooEarly } from "./policy_judge.ts";
 
 export interface SimTry {
@@ -437,8 +439,10 @@ export class RetryOracle {
     const stored = rows.map((row) => {
       const [state, reason] = [messageStates[Number(row["state"])] ?? "", row["reason"] as string | null];
       const isDead = state === "dropped" && reason !== "purged"; // by --dead-letter drop
+      const isOfCall = reason === "final" && textInRow(row["error"]) === finalInCall;
       return {
-        ...{ id: nameOf(Number(row["seq"])), state: isDead ? "dead" : state, reason },
+        ...{ id: nameOf(Number(row["seq"])), state: isDead ? "dead" : state },
+        reason: isOfCall ? "final in call" : reason,
         ...{ tries: Number(row["tries"]), crashes: Number(row["crashes"]) },
       };
     });

@@ -11,7 +11,8 @@ import { HttpClient } from "../../../../src/base/http/http_client.ts";
 import { RetryHttpProxy } from "../../../../src/retry/http_proxy/retry_http_proxy.ts";
 import { StoreProcessor } from "../../../../src/retry/processor/store_processor.ts";
 import type { MachineBoot } from "../../../../src/retry/queue/machine_boot.ts";
-import { readRequestMemory, readRetryRules } from "../../../../src/retry/processor/retry_rules.ts";
+import { readRequestMemory } from "../../../../src/retry/http_proxy/request_budget.ts";
+import { readRetryRules } from "../../../../src/retry/processor/retry_rules.ts";
 import { DirectStore } from "../../../../src/retry/queue/sqlite/direct_store.ts";
 import type { DeadLetterDestination } from "../../../../src/retry/dead_letters/dead_letter_destination.ts";
 import type { DeadLetterSink } from "../../../../src/retry/dead_letters/dead_letter_forwarder.ts";
@@ -32,6 +33,7 @@ import { backendHost, backendPort, simulatedExchange } from "./backend_program.t
 import { type CommandAct, runCommand } from "./command_model.ts";
 import { type Ending, EndingRun } from "./ending_run.ts";
 import { letterSink, type LetterSystem } from "./letter_sinks.ts";
+import { firstTriesOfCall, rulesOfCall } from "./message_load.ts";
 import type { RetryDisk } from "./retry_disk.ts";
 import type { RetryOracle } from "./retry_oracle.ts";
 import type { ServeOracle } from "./serve_oracle.ts";
@@ -342,18 +344,19 @@ export function submitterProgram(
   system: FolderSystem,
   { everyMs, newMessage, ended }: SubmitterOptions,
 ): SimProgram {
-  const { oracle, rules, isEnough, isQuiet } = system;
+  const { oracle, isEnough, isQuiet } = system;
   return async (process) => {
     const { world, clock } = process;
     const chance = world.chance.fork(`submit ${process.name} ${process.life}`);
-    const failed: FirstTry = { outcome: "retry", retryAfterMs: null, error: "exited with 1" };
+    const rules = rulesOfCall(system.rules, chance);
+    const failed = firstTriesOfCall(chance);
     for (let isLast = false; !isLast;) {
       await sleep(clock, chance.next() * 2 * everyMs);
       isLast = isQuiet();
       if (isEnough() && !isLast) continue;
       const messages = Array.from({ length: isLast ? 5 : chance.oneOf([1, 1, 2, 10]) }, () => ({
         ...newMessage(chance),
-        tried: chance.is(0.3) ? failed : null,
+        tried: chance.is(0.3) ? failed() : null,
       }));
       try {
         const accept = (store: DirectStore) => store.call("accept", messages, Date.now());

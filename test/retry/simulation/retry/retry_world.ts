@@ -337,8 +337,9 @@ class RetryWorld {
 
   /** Messages that are not at their ends; null: no process has the store open. */
   #open(): SqlRow[] | null {
+    const pending = this.#system.rules.letters === "pending" ? "0, 1, 2" : "1, 2";
     return this.#disk.read(
-      "SELECT * FROM messages WHERE state < 2 OR (state = 3 AND forwarding IN (1, 2)) ORDER BY seq",
+      `SELECT * FROM messages WHERE state < 2 OR (state = 3 AND forwarding IN (${pending})) ORDER BY seq`,
     );
   }
 
@@ -378,7 +379,7 @@ class RetryWorld {
     const { rules } = this.#system;
     const isCommand = this.#options.flags.includes(commandLetters);
     this.#oracle.judge(rows, (seq) => `${name}-${seq}`, {
-      letters: !rules.forwards
+      letters: rules.letters !== "pending"
         ? null
         : isCommand
         ? this.#oracle.letterRuns.delivered
@@ -397,7 +398,7 @@ export const retrySimulation: Simulation = {
     ...["retry", "cancel", "redrive", "purge", "store paused", "processor told to stop"].map((name) => `mark ${name}`),
     ...["mark message refused", "mark message waits behind another one", "mark checkpoint"],
     ...["fails", "limits", "is busy", "loses", "hangs"].map((what) => `mark backend ${what}`),
-    ...["exhausted", "final", "crashed"].map((reason) => `mark ends dead (${reason})`),
+    ...["exhausted", "final", "final in call", "crashed"].map((reason) => `mark ends dead (${reason})`),
     ...["mark event reclaimed", "mark event lease_lost", "mark event dead_letter_forwarded"],
     ...["effect commit torn by a power cut", "effect commit kept by a power cut"],
     ...["mark run --once ended", "mark run --until-empty ended"],

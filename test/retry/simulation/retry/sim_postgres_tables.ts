@@ -218,6 +218,13 @@ const statements: Readonly<Record<string, Statement>> = {
   queue_forget: () => [{ count: 0 }],
   queue_forget_batches: () => [],
 
+  queue_letters_open({ tables }) {
+    const open = tables.where(({ state, forwarding, reason }) =>
+      state === 3 && forwarding === 0 && reason !== "damaged"
+    );
+    for (const { seq } of open) tables.setMessage(seq, { forwarding: 1 });
+    return [];
+  },
   queue_letters_fresh: ({ tables, values: [, max] }) =>
     tables.where((row) => isPending(row) && row.failures === 0).sort((one, other) => other.forwarding - one.forwarding)
       .slice(0, Number(max)),
@@ -237,7 +244,6 @@ const statements: Readonly<Record<string, Statement>> = {
     const error = tables.queue.forward_error ?? failed?.forward_error ?? null;
     return [{ count: tables.where(isPending).length, error }];
   },
-  queue_kept: ({ tables }) => [{ count: tables.where((row) => row.state === 3 && row.forwarding === 0).length }],
   queue_delays: ({ tables }) => changePending(tables, () => true, () => ({ delayed_until_ms: 0 })),
   queue_forwarding: ({ tables, values: [, seq, offset] }) =>
     changePending(tables, (row) => row.seq === seq, () => ({ forwarding: 2, forward_offset: Number(offset) })),

@@ -33,7 +33,7 @@ describe("whether a letter is in its file", () => {
   });
 
   test("also where something else was left out of it before the crash", () => {
-    const rig = new RetryRig({ forwards: true });
+    const rig = new RetryRig({ letters: "pending" });
     using _ = rig;
     const headers: [string, string][] = [["Cookie", "c=1"], ["X-Key", "k"]];
     rig.call("accept", [rigMessage("x", { tried, head: { kind: "http", method: "POST", path: "/", headers } })], 1);
@@ -65,7 +65,7 @@ describe("whether a letter is in its file", () => {
 });
 
 class Bench implements Disposable {
-  readonly rig = new RetryRig({ forwards: true });
+  readonly rig = new RetryRig({ letters: "pending" });
   readonly path = join(this.rig.folder, "dead.jsonl");
   readonly clock = new FakeClock();
   readonly sent: string[] = [];
@@ -257,7 +257,7 @@ test("the last letters have all the time they need, unless somebody wants an end
 });
 
 test("large letters are taken out of the store a few at a time, one of any size", () => {
-  using rig = new RetryRig({ forwards: true, maxBytes: 1 << 30 });
+  using rig = new RetryRig({ letters: "pending", maxBytes: 1 << 30 });
   const sizes = [claimBytesMax - 10, 5, 5, 1, claimBytesMax, claimBytesMax + 1, 1];
   for (const size of sizes) rig.call("accept", [{ ...rigMessage("", { tried }), body: new Uint8Array(size) }], 1);
   const batches: number[] = [];
