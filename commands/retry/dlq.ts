@@ -14,7 +14,7 @@ import type { ClaimedMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
-import { chooseProgressForm, ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
+import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { checkMessageSelection, printChanges } from "./control.ts";
@@ -110,9 +110,9 @@ async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Prom
   await using store = await openStoreToRead(call);
   if (!values.all) return printChanges(call, await changeMessagesById(store, names, kind), kind);
   if (kind === "redrive") {
-    const changed = await redriveWithProgress(call, store, where, rate);
+    const { redrivable, forwarded } = await store.read("countDeadLetters", where);
+    const changed = await redriveWithProgress(call, store, { where, rate, total: redrivable });
     const exitCode = printChanges(call, { changed, refused: [] }, kind);
-    const { forwarded } = await store.read("countDeadLetters", where);
     if (forwarded === 0) return exitCode;
     if (!values.quiet) {
       const letters = forwarded === 1
@@ -130,12 +130,13 @@ async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Prom
 async function redriveWithProgress(
   call: DlqCall,
   store: CommandStore,
-  where: MessageConditions,
-  rate: Rate | null,
+  { where, rate, total }: {
+    readonly where: MessageConditions;
+    readonly rate: Rate | null;
+    readonly total: number;
+  },
 ): Promise<number> {
   using stop = new StopRequestListener();
-  const isShown = chooseProgressForm(call) !== null;
-  const total = isShown ? (await store.read("countDeadLetters", where)).redrivable : null;
   using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
   const onRedriven = (count: number) => progress.add(count);
   return await redriveDeadLetters(store, where, { rate, clock: systemClock(), signal: stop.signal, onRedriven });

@@ -99,6 +99,15 @@ interface ReclaimOptions {
 }
 
 /** The methods of a store. Each call is one durable transaction. */
+export interface DeadLetterBacklog {
+  /** The number of dead letters that are to be forwarded. */
+  readonly count: number;
+  /** The number of dead letters that were forwarded, and are not forgotten yet. */
+  readonly forwarded: number;
+  /** The last error of forwarding; null if there was none since it last worked. */
+  readonly error: string | null;
+}
+
 export type StoreMethods = {
   /** Stores all of the messages or none. Returns their ids. Throws STORE_FULL or BAD_DATA. */
   accept(messages: readonly NewMessage[], nowMs: number): AcceptedMessage[];
@@ -168,12 +177,11 @@ export type StoreMethods = {
   forget(beforeMs: number): number;
 
   /**
-   * Returns up to `max` dead letters to forward, with their bodies; those that are being sent come first. Takes over the
-   * open ones, which processes without a sink have left.
+   * Returns up to `max` dead letters to forward, with their bodies. Dead letters that are being sent come first. Takes
+   * over the open ones, which processes without a sink have left.
    */
   pendingDeadLetters(max: number, nowMs: number): PendingDeadLetter[];
-  /** Returns how many dead letters are to be forwarded, and the last error; null if there was none. */
-  deadLetterBacklog(): { readonly count: number; readonly error: string | null };
+  deadLetterBacklog(): DeadLetterBacklog;
   /** Records the offset in its sink at which the dead letter will be written. */
   markForwarding(seq: number, offset: number): void;
   /**

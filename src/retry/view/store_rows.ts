@@ -9,8 +9,7 @@ export async function readStoreRow(store: CommandStore, { name, where }: StoreLo
   const totals = await store.read("totals");
   const paused = await store.read("isPaused");
   const { oldestMs, nextMs } = await store.read("waitingTimes");
-  const backlog = await store.read("deadLetterBacklog");
-  const { forwarded } = await store.read("countDeadLetters", {});
+  const { count: pending, forwarded, error } = await store.read("deadLetterBacklog");
   const processors = await countRunningProcessors(store.read.bind(store));
   const { usedBytes, freeBytes } = await store.read("disk");
   return {
@@ -21,7 +20,7 @@ export async function readStoreRow(store: CommandStore, { name, where }: StoreLo
     oldest: formatUtcTimeOrNull(oldestMs),
     next: formatUtcTimeOrNull(nextMs),
     processors,
-    dead_letters: { pending: backlog.count, forwarded, error: backlog.error },
+    dead_letters: { pending, forwarded, error },
     disk: { used_bytes: usedBytes, free_bytes: freeBytes },
   };
 }

@@ -7,6 +7,7 @@ import { countRowsSql, requireChangedRowsSql } from "../../../base/postgres/requ
 import type { Clock } from "../../../base/support/clock.ts";
 import { textInRow } from "../message_row.ts";
 import type { LetterRows, MessageRow } from "../retry_rows.ts";
+import type { DeadLetterBacklog } from "../store_methods.ts";
 import { forwardDelayMs, operatorChangesMax } from "../retry_store_limits.ts";
 import { encodeErrorText, type PostgresQueue } from "./postgres_queue.ts";
 import { databaseNowSql } from "./postgres_queue_tables.ts";
@@ -86,14 +87,20 @@ export class PostgresLetters implements LetterRows {
     await this.#queue.runOnce("queue_forwarder_ends", text, [this.#queue.id, this.#token], { deadlineMs: 1000 });
   }
 
-  async deadLetterBacklog(): Promise<{ readonly count: number; readonly error: string | null }> {
-    const text =
-      `SELECT count(*) AS count, (SELECT coalesce(w.forward_error, (SELECT f.forward_error FROM SCHEMA.retry f
+  async deadLetterBacklog(): Promise<DeadLetterBacklog> {
+    const text = `SELECT count(*) FILTER (WHERE r.forwarding < 3) AS count,
+      count(*) FILTER (WHERE r.forwarding = 3) AS forwarded,
+      (SELECT coalesce(w.forward_error, (SELECT f.forward_error FROM SCHEMA.retry f
         WHERE f.queue = $1 AND f.state = 3 AND f.forward_error IS NOT NULL
         ORDER BY f.delayed_until_ms - ${delayAfter("f.failures - 1")} DESC, f.seq LIMIT 1))
-      FROM SCHEMA.queue w WHERE w.id = $1) AS error FROM SCHEMA.retry r WHERE ${pending}`;
+        FROM SCHEMA.queue w WHERE w.id = $1) AS error
+      FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 3 AND r.forwarding > 0`;
     const [row] = await this.#queue.run("queue_backlog", text, [this.#queue.id]);
-    return { count: Number(row?.["count"]), error: textInRow(row?.["error"]) };
+    return {
+      count: Number(row?.["count"]),
+      forwarded: Number(row?.["forwarded"]),
+      error: textInRow(row?.["error"]),
+    };
   }
 
   async markForwarding(seq: number, offset: number): Promise<void> {

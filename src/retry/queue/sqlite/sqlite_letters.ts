@@ -2,6 +2,7 @@
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import type { LetterRows } from "../retry_rows.ts";
 import { errorCharsMax, forwardDelayMs, operatorChangesMax } from "../retry_store_limits.ts";
+import type { DeadLetterBacklog } from "../store_methods.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { sqliteRetryTables } from "./retry_tables.ts";
 import type { SqliteMessages } from "./sqlite_messages.ts";
@@ -47,15 +48,21 @@ export class SqliteLetters implements LetterRows {
     );
   }
 
-  deadLetterBacklog(): { readonly count: number; readonly error: string | null } {
-    const sql = `SELECT count(*) AS count FROM messages WHERE ${isPending}`;
+  deadLetterBacklog(): DeadLetterBacklog {
+    const sql = "SELECT sum(forwarding < 3) AS count, sum(forwarding = 3) AS forwarded FROM messages " +
+      "WHERE state = 3 AND forwarding > 0";
+    const counts = this.#database.get(sql);
     // When forwarding fails for a single letter, the error of the sink is removed. The time of a letter's failure is
     // the end of its delay minus the delay.
     const newest = `SELECT error FROM forward_failures ORDER BY seq <> 0,
       delayed_until_ms - min(${forwardDelayMs.max}, ${forwardDelayMs.first} << min(failures - 1, 20)) DESC, seq
       LIMIT 1`;
     const error = this.#database.get(newest)?.["error"];
-    return { count: Number(this.#database.get(sql)?.["count"]), error: error as string | undefined ?? null };
+    return {
+      count: Number(counts?.["count"]),
+      forwarded: Number(counts?.["forwarded"]),
+      error: error as string | undefined ?? null,
+    };
   }
 
   clearForwardDelays(): void {

@@ -185,10 +185,9 @@ export class SqliteMessages implements MessageRows {
   countDeadLetters(filter: MessageConditions): DeadLetterCounts {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const sql =
-      `SELECT count(*) AS dead, count(*) FILTER (WHERE forwarding = 3) AS forwarded FROM messages WHERE ${where}`;
+      `SELECT sum(forwarding < 3) AS redrivable, sum(forwarding = 3) AS forwarded FROM messages WHERE ${where}`;
     const row = this.#database.get(sql, ...values);
-    const forwarded = Number(row?.["forwarded"]);
-    return { redrivable: Number(row?.["dead"]) - forwarded, forwarded };
+    return { redrivable: Number(row?.["redrivable"]), forwarded: Number(row?.["forwarded"]) };
   }
 
   setPaused(isPaused: boolean): void {

@@ -242,7 +242,8 @@ const statements: Readonly<Record<string, Statement>> = {
   queue_backlog: ({ tables }) => {
     const [failed] = tables.where(({ state, forward_error }) => state === 3 && forward_error !== null);
     const error = tables.queue.forward_error ?? failed?.forward_error ?? null;
-    return [{ count: tables.where(isPending).length, error }];
+    const forwarded = tables.where(({ state, forwarding }) => state === 3 && forwarding === 3).length;
+    return [{ count: tables.where(isPending).length, forwarded, error }];
   },
   queue_delays: ({ tables }) => changePending(tables, () => true, () => ({ delayed_until_ms: 0 })),
   queue_forwarding: ({ tables, values: [, seq, offset] }) =>

@@ -279,7 +279,7 @@ describe("a letter that cannot be sent", () => {
     expect(arrived.length).toBe(20);
     expect(bench.rig.call("show", "1")).toMatchObject({ forwardState: "pending", forwardError: "body 0 is not taken" });
     expect(bench.rig.call("show", "40")).toMatchObject({ forwardState: "forwarded", forwardError: null });
-    expect(bench.rig.call("deadLetterBacklog")).toEqual({ count: 20, error: "body 0 is not taken" });
+    expect(bench.rig.call("deadLetterBacklog")).toEqual({ count: 20, forwarded: 20, error: "body 0 is not taken" });
   });
 
   test("waits longer after each unclear failure, is sent when it can be, and delays no other letter", async () => {
@@ -306,7 +306,7 @@ describe("a letter that cannot be sent", () => {
     // A clock that was set back keeps no letter for longer than it would rest.
     bench.nowMs -= 10_000_000;
     await pass(400_000);
-    expect([arrived.length, bench.rig.call("deadLetterBacklog")]).toEqual([3, { count: 0, error: null }]);
+    expect([arrived.length, bench.rig.call("deadLetterBacklog")]).toEqual([3, { count: 0, forwarded: 3, error: null }]);
     stop.abort();
     await running;
   });
