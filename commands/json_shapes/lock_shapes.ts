@@ -112,6 +112,11 @@ const schedule = z.strictObject({
     began: serverInstant,
     lost: z.boolean().describe("its holder no longer has the lock, and its end was not recorded"),
   }).nullable(),
+  retry: z.strictObject({
+    tick,
+    attempt: countShape,
+    from: serverInstant.nullable().describe("a call can begin the try from then on; null: at any time"),
+  }).nullable().describe("the next try of a tick that failed, or was claimed and not begun"),
 }) satisfies z.ZodType<ScheduleRow>;
 
 export const lsJsonShape = z.strictObject({

@@ -114,12 +114,15 @@ function schedulesTable(schedules: readonly ScheduleRow[], nowMs: number): Table
 const ticksText = ({ schedule, time_zone }: ScheduleRow) => `${schedule} (${time_zone})`;
 
 function scheduleState(row: ScheduleRow, nowMs: number): { readonly text: string; readonly isBad: boolean } {
-  const { running } = row;
+  const { running, retry } = row;
   if (running !== null) {
     const where = running.host || "an unknown host";
     return { text: running.lost ? `lost on ${where}` : `runs on ${where}`, isBad: running.lost };
   }
-  return isScheduleOverdue(row, nowMs) ? { text: "overdue", isBad: true } : { text: "-", isBad: false };
+  if (isScheduleOverdue(row, nowMs)) return { text: "overdue", isBad: true };
+  if (retry === null) return { text: "-", isBad: false };
+  const when = retry.from === null ? "due" : `from ${instantToSecondText(retry.from)} on`;
+  return { text: `try ${retry.attempt} ${when}`, isBad: true };
 }
 
 function timeUntil(instant: string | null, nowMs: number): string {

@@ -34,6 +34,7 @@ export function exportedMetrics(): ExportedMetric[] {
       next: "2026-01-01T00:00:01Z",
       overdue: true,
       running: null,
+      retry: null,
     }],
   }, { namesMax: 10 });
   return [...exporterMetrics(true), ...used].map(({ name, type, help, samples }) => ({

@@ -195,6 +195,7 @@ function scheduleRow(nowMs: number, sample: SampleSchedule): FollowedScheduleRow
     next: timeText(lastTick + everyMs),
     overdue: false,
     running: began === null ? null : { tick: timeText(lastTick), attempt: 1, host, pid: 812, began, lost: false },
+    retry: null,
     runs,
   };
 }

@@ -3,7 +3,8 @@ import type { HolderRow, WaiterRow } from "../../../src/base/rows/object_row.ts"
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
 import { brokenText } from "../../../src/base/rows/row_texts.ts";
-import { tickOverdueAfterMs } from "../../../src/base/rows/schedule_row.ts";
+import { tickOverdueAfterMs, tickRetryText } from "../../../src/base/rows/schedule_row.ts";
+import { tickRetryRow } from "../../../src/coordination/view/schedule_rows.ts";
 import type { TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { formatUtcMinute, formatUtcSecond } from "../../../src/base/support/instant.ts";
@@ -139,25 +140,32 @@ function livenessOf({ revoke, session_timeout_ms }: ExplainedHolder): string {
 }
 
 function tickSentences({ schedules, nowMs, holders }: ExplainedLockFacts): string[] {
-  return schedules.map(({ schedule, nextMs, open, zone, isZoneKnown }) => {
-    if (open !== null && !open.isHeld) {
-      return `The tick ${formatUtcMinute(open.tickMs)} of ${schedule} is lost: its holder on ${open.host} is gone.`;
-    }
-    if (!isZoneKnown) {
-      return `The next tick of ${schedule} is not known: this machine does not know the time zone "${
-        printable(zone)
-      }".`;
-    }
-    if (nextMs === null) return `${schedule} has no next tick.`;
-    if (nextMs > nowMs) {
-      const skipped = holders.length > 0 ? ", and is skipped if the lock is held then and the call does not wait" : "";
-      return `The next tick of ${schedule} is ${formatUtcMinute(nextMs)}${skipped}.`;
-    }
-    const lateMs = formatDuration(nowMs - nextMs);
-    const isLeft = nowMs - nextMs > tickOverdueAfterMs && holders.length === 0;
-    const hint = isLeft ? " If no host has this schedule any longer, use baton cron forget NAME." : "";
-    return `The tick ${formatUtcMinute(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has taken it.${hint}`;
+  return schedules.flatMap(({ retry, ...report }) => {
+    const again = tickRetryRow(retry);
+    const next = nextTickSentence(report, { nowMs, holders });
+    return again === null ? [next] : [`Of ${report.schedule}, ${tickRetryText(again)}.`, next];
   });
+}
+
+function nextTickSentence(
+  { schedule, nextMs, open, zone, isZoneKnown }: Omit<TickScheduleReport, "retry">,
+  { nowMs, holders }: Pick<ExplainedLockFacts, "nowMs" | "holders">,
+): string {
+  if (open !== null && !open.isHeld) {
+    return `The tick ${formatUtcMinute(open.tickMs)} of ${schedule} is lost: its holder on ${open.host} is gone.`;
+  }
+  if (!isZoneKnown) {
+    return `The next tick of ${schedule} is not known: this machine does not know the time zone "${printable(zone)}".`;
+  }
+  if (nextMs === null) return `${schedule} has no next tick.`;
+  if (nextMs > nowMs) {
+    const skipped = holders.length > 0 ? ", and is skipped if the lock is held then and the call does not wait" : "";
+    return `The next tick of ${schedule} is ${formatUtcMinute(nextMs)}${skipped}.`;
+  }
+  const lateMs = formatDuration(nowMs - nextMs);
+  const isLeft = nowMs - nextMs > tickOverdueAfterMs && holders.length === 0;
+  const hint = isLeft ? " If no host has this schedule any longer, use baton cron forget NAME." : "";
+  return `The tick ${formatUtcMinute(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has taken it.${hint}`;
 }
 
 /** Returns the median duration of the holds that ended by themselves; null if there are too few such holds. */

@@ -40,8 +40,8 @@ export const historyCommand = defineCommand({
   details: [
     "Prints one line for each recorded hold of a lock or an election (baton lock, hold and elect with --history, or " +
     "history.enabled in the configuration), and for each attempt of a tick. The oldest comes first. Then it " +
-    "prints the holds that continue, the number of calls that found the lock busy, and the next tick of " +
-    "each schedule. Times are UTC. Exits with 1 if there is nothing.",
+    "prints the holds that continue, the number of calls that found the lock busy, and the next tick " +
+    "and try of each schedule. Times are UTC. Exits with 1 if there is nothing.",
     "For a pool it prints one line for each call of baton pool --history that ran items. Messages: " +
     "baton retry-processor show and explain.",
     "done: exit code 0. failed: another one, or --max-hold. stopped: another user broke the lock, or the " +

@@ -7,7 +7,8 @@ import type { HistoryReport } from "../../../src/coordination/history/history_re
 import type { TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { formatUtcMinute, formatUtcSecond } from "../../../src/base/support/instant.ts";
-import { scheduleRow, scheduleRunRow } from "../../../src/coordination/view/schedule_rows.ts";
+import { tickRetryText } from "../../../src/base/rows/schedule_row.ts";
+import { scheduleRow, scheduleRunRow, tickRetryRow } from "../../../src/coordination/view/schedule_rows.ts";
 import type { HistoryJson } from "../../json_shapes/lock_shapes.ts";
 
 export interface ShownHistory extends HistoryReport {
@@ -81,7 +82,8 @@ export function unknownZoneSentence({ schedule, zone, isZoneKnown }: TickSchedul
     "is older than that of the host which wrote it";
 }
 
-function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: TickScheduleReport, nowMs: number): string[] {
+function scheduleLines(report: TickScheduleReport, nowMs: number): string[] {
+  const { schedule, zone, nextMs, open, retry, isZoneKnown } = report;
   const when = !isZoneKnown
     ? "next tick not known: this machine does not know the time zone"
     : nextMs === null
@@ -89,11 +91,12 @@ function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: TickSchedu
     : nextMs > nowMs
     ? `next ${formatUtcMinute(nextMs)} (in ${formatDuration(nextMs - nowMs)})`
     : `overdue since ${formatUtcMinute(nextMs)} (${formatDuration(nowMs - nextMs)})`;
-  const line = `${schedule} (${zone}): ${when}`;
-  if (open === null) return [line];
+  const again = tickRetryRow(retry);
+  const lines = [`${schedule} (${zone}): ${when}`, ...(again === null ? [] : [`  ${tickRetryText(again)}`])];
+  if (open === null) return lines;
   const state = open.isHeld ? "runs" : "is lost, which the next call records: it ran";
   return [
-    line,
+    ...lines,
     `  tick ${formatUtcMinute(open.tickMs)} ${state} on ${open.host || "an unknown host"} (pid ${open.pid})`,
   ];
 }

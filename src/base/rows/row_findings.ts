@@ -5,7 +5,7 @@ import { shellQuoteIfNeeded } from "../support/shell_quote.ts";
 import { type Finding, type JudgedRows, makeFinding } from "./finding.ts";
 import type { FollowedCoordinationRow, WaiterRow } from "./object_row.ts";
 import type { FollowedPoolRow } from "./pool_row.ts";
-import { type FollowedScheduleRow, isScheduleOverdue } from "./schedule_row.ts";
+import { type FollowedScheduleRow, isScheduleOverdue, tickRetryText } from "./schedule_row.ts";
 import { brokenText, countedText, countText } from "./row_texts.ts";
 import { isStoreUnattended, type StoreRow, undeliveredDeadLetters } from "./store_row.ts";
 import type { TopicDetailsRow, TopicListRow } from "./topic_row.ts";
@@ -94,9 +94,13 @@ function judgePool({ name, failed }: FollowedPoolRow): Finding[] {
 }
 
 function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
-  const { name, schedule, next, running, runs } = row;
+  const { name, schedule, next, running, retry, runs } = row;
   const where = `schedule "${schedule}" of lock ${JSON.stringify(name)}`;
   const history = `baton history ${shellQuoteIfNeeded(name)}`;
+  // A good run ends the finding, too.
+  const settle = `run the job by hand if it cannot wait for its next tick, then ${
+    history.replace("history", "history forget")
+  }`;
   if (running !== null && !running.lost) return [];
   const findings: Finding[] = [];
   if (isScheduleOverdue(row, nowMs)) {
@@ -116,11 +120,14 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
       ? `the ${minuteOf(last.until).replace(today, "")} run`
       : `${countText(last.count)} runs up to ${minuteOf(last.until)}`;
     const what = `missed ${missed}: no host was running it`;
-    return [...findings, makeFinding("schedule-missed", { where, what, action: history })];
+    return [...findings, makeFinding("schedule-missed", { where, what, action: settle })];
   }
   const why = last.why === null ? "" : `: ${last.why}`;
-  const what = `the last run, on ${last.host}, ${last.result === "failed" ? "failed" : `was ${last.result}`}${why}`;
-  return [...findings, makeFinding("schedule-failing", { where, what, action: history })];
+  const again = retry === null ? "" : `; ${tickRetryText(retry)}`;
+  const how = last.result === "failed" ? "failed" : `was ${last.result}`;
+  const what = `the last run, on ${last.host}, ${how}${why}${again}`;
+  const action = retry === null ? `${history} says why; ${settle}` : `${history} says why`;
+  return [...findings, makeFinding("schedule-failing", { where, what, action })];
 }
 
 const minuteOf = (time: string | null): string => time === null ? "" : formatUtcMinute(Date.parse(time));

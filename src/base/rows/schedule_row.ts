@@ -2,6 +2,7 @@
  * Rows of schedules, and of recorded holds and ticks. The JSON output has exactly these fields. Also decides when a
  * tick is overdue.
  */
+import { formatUtcMinute, formatUtcSecond } from "../support/instant.ts";
 
 export interface ScheduleRow {
   /** The name of the lock. */
@@ -25,6 +26,14 @@ export interface ScheduleRow {
     readonly began: string;
     /** True if the holder of the try no longer has the lock. */
     readonly lost: boolean;
+  } | null;
+  /** The next try of a tick that failed, or that was claimed and not begun; null if there is none. */
+  readonly retry: {
+    readonly tick: string;
+    /** The number of the try, from 1. */
+    readonly attempt: number;
+    /** The time from which a call can begin the try. Null if that is at any time. */
+    readonly from: string | null;
   } | null;
 }
 
@@ -56,6 +65,12 @@ export interface RecordedRunRow {
 export interface FollowedScheduleRow extends ScheduleRow {
   /** The last runs; the newest run comes last. */
   readonly runs: readonly RecordedRunRow[];
+}
+
+/** Returns the next try of a tick as a clause. `retry` is that of a row. */
+export function tickRetryText({ tick, attempt, from }: NonNullable<ScheduleRow["retry"]>): string {
+  const when = from === null ? "the next call" : `the first call from ${formatUtcSecond(Date.parse(from))} on`;
+  return `try ${attempt} of the tick ${formatUtcMinute(Date.parse(tick))} waits for ${when}`;
 }
 
 /**

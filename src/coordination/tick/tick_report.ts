@@ -6,7 +6,7 @@ import { Schedule } from "../../base/schedule/schedule.ts";
 import { lockPath } from "../nodes/node_paths.ts";
 import { parseHolderNode } from "../lock/lock_nodes.ts";
 import { nullIfNoNode, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
-import type { OpenTickAttempt } from "./tick_decision.ts";
+import type { NextTickAttempt, OpenTickAttempt } from "./tick_decision.ts";
 import { parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 
 export interface TickScheduleReport {
@@ -23,6 +23,8 @@ export interface TickScheduleReport {
    * has the lock.
    */
   readonly open: (OpenTickAttempt & { readonly isHeld: boolean }) | null;
+  /** The next try of a tick; null if there is none. */
+  readonly retry: NextTickAttempt | null;
 }
 
 /** Reads all schedules of a lock. Reads again if the connection is lost. Throws CONFIG for an unknown layout. */
@@ -41,13 +43,14 @@ export async function readTickSchedules(
     // Reads the grants after the schedules: if a claim then has no grant, its command has ended.
     const grants = await readChildNames(zk, lockPath(name, root).holders);
     const holders = grants.map((grant) => parseHolderNode(grant)?.guid);
-    return found.flat().map(({ id, schedule, zone, uptoMs, open }) => ({
+    return found.flat().map(({ id, schedule, zone, uptoMs, open, retry }) => ({
       id,
       schedule,
       zone,
       uptoMs,
       ...nextOf(schedule, zone, uptoMs),
       open: open === null ? null : { ...open, isHeld: holders.includes(open.guid) },
+      retry,
     }));
   });
 }

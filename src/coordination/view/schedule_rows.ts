@@ -11,7 +11,7 @@ const isoOrNull = (ms: number | null): string | null => ms === null ? null : new
 
 /** Returns the row of a schedule. `nowMs` is in Unix milliseconds. */
 export function scheduleRow(name: string, report: TickScheduleReport, nowMs: number): ScheduleRow {
-  const { id, schedule, zone, uptoMs, nextMs, open } = report;
+  const { id, schedule, zone, uptoMs, nextMs, open, retry } = report;
   return {
     name,
     schedule_id: id,
@@ -28,7 +28,14 @@ export function scheduleRow(name: string, report: TickScheduleReport, nowMs: num
       began: new Date(open.beganMs).toISOString(),
       lost: !open.isHeld,
     },
+    retry: tickRetryRow(retry),
   };
+}
+
+export function tickRetryRow(retry: TickScheduleReport["retry"]): ScheduleRow["retry"] {
+  if (retry === null) return null;
+  const { tickMs, attempt, fromMs } = retry;
+  return { tick: new Date(tickMs).toISOString(), attempt, from: fromMs === 0 ? null : isoOrNull(fromMs) };
 }
 
 export function scheduleRunRow(record: HistoryRecord): RecordedRunRow {

@@ -101,6 +101,11 @@ for (const kind of backends) {
       const early = await call("flaky", "--retry 1", "true");
       expect(early.code).toBe(81);
       expect(early.stderr).toMatch(/ is failed on \S+; it is tried again from \S+Z on; the next tick is \S+Z\n$/);
+      const waits = new RegExp(`try 2 of the tick ${tick.replace(":00Z", "Z")} waits for the first call from \\S+Z on`);
+      for (const shown of ["history flaky", "explain flaky", "doctor"]) {
+        expect((await session.run(`"$baton" ${shown}`)).stdout).toMatch(waits);
+      }
+      expect((await session.run('"$baton" ls')).stdout).toMatch(/^flaky .* try 2 from \S+Z on$/m);
       await endPause("flaky");
       expect(await call("flaky", "--retry 1", "sh -c 'echo $BATON_TICK_ATTEMPT; exit 8'")).toMatchObject({
         code: 8,

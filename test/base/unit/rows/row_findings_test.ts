@@ -18,7 +18,7 @@ const object = (kind: "lock" | "election", change: Partial<FollowedCoordinationR
 const run = { result: "done", count: 1, host: "db1", why: null, until: null } as RecordedRunRow;
 const schedule = (change: Partial<FollowedScheduleRow>): FollowedScheduleRow => ({
   ...{ name: "daily", schedule_id: "1", schedule: "0 0 * * *", time_zone: "UTC", settled_until: ago(1) },
-  ...{ next: new Date(nowMs + 1).toISOString(), overdue: false, running: null, runs: [run], ...change },
+  ...{ next: new Date(nowMs + 1).toISOString(), overdue: false, running: null, retry: null, runs: [run], ...change },
 });
 const running = { tick: ago(1000), attempt: 1, host: "db1", pid: 7, began: ago(900), lost: false };
 const none = { count: 0, bytes: 0 };
@@ -95,6 +95,25 @@ test("a schedule that is overdue is also found to be failing; times are shown to
     "schedule-lost: db1 began the tick of 2026-01-01T11:59Z, and lost the lock",
     "schedule-missed: missed the 11:00Z run: no host was running it",
   ]);
+});
+
+test("a run that failed says when it is tried again; one that is given up, what to do", () => {
+  const failed = { ...run, result: "failed", why: "exited with 1" } as const;
+  const retry = { tick: ago(60_000), attempt: 2, from: new Date(nowMs + 1000).toISOString() };
+  const [again, last] = judgeRows(
+    { schedule: [schedule({ runs: [failed], retry }), schedule({ runs: [failed] })] },
+    nowMs,
+  );
+  expect(again).toMatchObject({
+    what: "the last run, on db1, failed: exited with 1; try 2 of the tick 2026-01-01T11:59Z waits for the first call " +
+      "from 2026-01-01T12:00:01Z on",
+    action: "baton history daily says why",
+  });
+  expect(last).toMatchObject({
+    what: "the last run, on db1, failed: exited with 1",
+    action: "baton history daily says why; run the job by hand if it cannot wait for its next tick, then " +
+      "baton history forget daily",
+  });
 });
 
 test("rows that are well have no finding", () => {

@@ -122,7 +122,7 @@ test("a tick is overdue 90 s after its time, unless a host runs one", () => {
   const running = { tick: iso(0), attempt: 1, host: "h", pid: 1, began: iso(0), lost: false };
   const at = (nextMs: number, isRunning = false): ScheduleRow => ({
     ...{ name: "backup", schedule_id: "i", schedule: "0 3 * * *", time_zone: "UTC", overdue: true },
-    ...{ settled_until: iso(900_000), next: iso(nextMs), running: isRunning ? running : null },
+    ...{ settled_until: iso(900_000), next: iso(nextMs), running: isRunning ? running : null, retry: null },
   });
   const overdue = (schedule: ScheduleRow) =>
     linesOf({ ...empty, schedules: [schedule] }).find((line) => line.startsWith("baton_tick_overdue"));

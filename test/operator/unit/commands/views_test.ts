@@ -152,7 +152,7 @@ describe("ls", () => {
 
   const schedule = {
     ...{ name: "backup", schedule_id: "i", schedule: "0 3 * * *", time_zone: "UTC", settled_until: iso(0) },
-    ...{ next: iso(nowMs + 60_000), overdue: false, running: null },
+    ...{ next: iso(nowMs + 60_000), overdue: false, running: null, retry: null },
   };
   const run = { tick: iso(0), attempt: 1, host: "db1", pid: 7, began: iso(0), lost: false };
   const topic = { topic: "news", server: "s1", epoch: 3, state: "stored" as const, there: true, served: true };
@@ -191,10 +191,11 @@ describe("ls", () => {
     const lost = { ...schedule, name: "report", running: { ...run, lost: true } };
     const overdue = { ...schedule, name: "late", next: iso(nowMs - 90_001), overdue: true };
     const due = { ...overdue, name: "now", next: iso(nowMs - 90_000) };
+    const failed = { ...schedule, name: "again", retry: { tick: iso(0), attempt: 2, from: iso(nowMs + 5000) } };
     const all = {
       ...reading,
       rows: {
-        schedule: [schedule, lost, overdue, due],
+        schedule: [schedule, lost, overdue, due, failed],
         server: [server],
         topic: [topic],
         store: [store],
@@ -209,6 +210,7 @@ describe("ls", () => {
         ["report", "0 3 * * * (UTC)", "in 1 m", "lost on db1"],
         ["late", "0 3 * * * (UTC)", "due", "overdue"],
         ["now", "0 3 * * * (UTC)", "due", "-"],
+        ["again", "0 3 * * * (UTC)", "in 1 m", "try 2 from 2026-01-02T03:04:10Z on"],
       ],
       [["SERVER", "STATE", "ENDPOINT", "TOPICS"], ["s1", "offline", "-", "1"]],
       [["TOPIC", "SERVER", "STATE", "EPOCH"], ["news", "s1", "stored", "3"]],
@@ -224,6 +226,7 @@ describe("ls", () => {
       "schedule  report  0 3 * * * (UTC)  next 2026-01-02T03:05:05Z  lost on db1",
       "schedule  late  0 3 * * * (UTC)  next 2026-01-02T03:02:34Z  overdue",
       "schedule  now  0 3 * * * (UTC)  next 2026-01-02T03:02:35Z",
+      "schedule  again  0 3 * * * (UTC)  next 2026-01-02T03:05:05Z  try 2 from 2026-01-02T03:04:10Z on",
       "server  s1  offline  topics 1",
       "topic  news  s1  stored  epoch 3",
       "store  /srv/orders  orders  waiting 2  in_flight 0  dead 0  done 0",

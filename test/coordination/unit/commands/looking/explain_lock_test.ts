@@ -26,7 +26,7 @@ const holder = {
 };
 const schedule = {
   ...{ id: "0123456789ab", schedule: "0 * * * *", zone: "UTC", uptoMs: nowMs, isZoneKnown: true, open: null },
-  nextMs: nowMs + 50 * minuteMs,
+  ...{ nextMs: nowMs + 50 * minuteMs, retry: null },
 };
 
 test("a lock that waits names its holder, the usual time, those who wait, and what becomes of the next tick", () => {
@@ -58,6 +58,17 @@ test("a lock that waits names its holder, the usual time, those who wait, and wh
   ]);
   expect(explained.events.map(({ text }) => text)).toContain("db4 (pid 3) found it busy, as number 4");
   expect(explained.unknown.join()).toContain("makes progress");
+});
+
+test("a tick that failed and is tried again is told before the next tick", () => {
+  const sentenceWith = (fromMs: number) =>
+    explainLock(facts({ schedules: [{ ...schedule, retry: { tickMs: nowMs - 10 * minuteMs, attempt: 2, fromMs } }] }))
+      .sentence;
+  expect(sentenceWith(nowMs + 1000)).toBe(
+    '"job" is free. Of 0 * * * *, try 2 of the tick 2026-11-23T05:00Z waits for the first call from ' +
+      "2026-11-23T05:10:01Z on. The next tick of 0 * * * * is 2026-11-23T06:00Z.",
+  );
+  expect(sentenceWith(0)).toContain("try 2 of the tick 2026-11-23T05:00Z waits for the next call.");
 });
 
 test("a lock that was broken, permits, and an overdue tick are told", () => {
