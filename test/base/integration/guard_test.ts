@@ -73,6 +73,15 @@ function kill(pid: number): void {
 
 for (const { name, command } of runtimes) {
   describe(name, () => {
+    test("the guard takes the highest priority the kernel permits, to kill in time on a busy machine", async () => {
+      const permitted = Number(
+        await new Response(Bun.spawn(["nice", "-n", "-20", "nice"], { stderr: "ignore" }).stdout).text(),
+      );
+      await using kept = await guarded({ command, deadlineMs: Infinity, script: "exec sleep 1000 >/dev/null" });
+      const [, fields = ""] = readFileSync(`/proc/${kept.guard.pid}/stat`, "latin1").split(") ");
+      expect(Number(fields.split(" ")[16])).toBe(permitted);
+    });
+
     test.skipIf(!canChooseNumbers)(
       "a stranger who was given the number of the command's group is not struck, what is left of the job is",
       async () => {

@@ -7,7 +7,8 @@
  * The guard blocks in poll(2) and runs no event loop, which saves memory and avoids delays. It loads all its code
  * before it reports "ready", because the disk may hang later.
  */
-import { openSync, writeSync } from "node:fs";
+import { openSync, writeFileSync, writeSync } from "node:fs";
+import { constants, setPriority } from "node:os";
 import { isSameProcessAlive, readProcess } from "../proc/process_table.ts";
 import { describeUnstoppableProcesses } from "../proc/unstoppable.ts";
 import { type Libc, loadLibc } from "../libc.ts";
@@ -97,6 +98,7 @@ export async function runGuard(sessions: GuardSessionActions): Promise<void> {
   if (libc === null) return void writeSync(output, "failed it cannot call libc, which needs compiled code\n");
   for (const signal of [1, 2, 3, 13, 15]) libc.ignoreSignal(signal); // HUP INT QUIT PIPE TERM
   libc.setProcessName(guardProcessName);
+  raisePriority();
   if ("Deno" in globalThis) (await import("../spawn/inherited_descriptors.ts")).closeInheritedDescriptors(libc);
   const loop = new GuardLoop(libc);
   let kept: GuardKeptSession | null = null;
@@ -120,6 +122,21 @@ export async function runGuard(sessions: GuardSessionActions): Promise<void> {
       case "sleep":
         libc.sleep(next.forMs);
     }
+  }
+}
+
+/**
+ * Asks the kernel to prefer the guard to other processes, so that it kills in time on a machine whose processors are
+ * busy. The kernel permits this to root, and to users whose RLIMIT_NICE allows it. Linux may share the processors among
+ * sessions, and then counts only the priority of the guard's own session: autogroup, sched(7).
+ */
+function raisePriority(): void {
+  const { PRIORITY_HIGHEST } = constants.priority;
+  try {
+    setPriority(PRIORITY_HIGHEST);
+    writeFileSync("/proc/self/autogroup", String(PRIORITY_HIGHEST));
+  } catch {
+    // not permitted, or the system has no groups of this kind
   }
 }
 

@@ -67,6 +67,8 @@ export class ProcessKillRounds {
   /** Suspends all processes. Returns the processes that the last round found. */
   freeze(): readonly number[] {
     const endMs = performance.now() + roundsMs;
+    const first = this.#stopped.size === 0 ? this.#job.group() : null;
+    if (first !== null) sendSignal(-first, "SIGSTOP"); // before the first round, which takes long on a busy machine
     for (let quietCount = 0;;) {
       const news: number[] = [];
       const stop = (pid: number) => {
