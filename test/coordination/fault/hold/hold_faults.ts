@@ -2,7 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { guardProcessName } from "../../../../src/base/process/guard/guard_main.ts";
 import { listChildProcesses } from "../../../../src/base/process/proc/process_table.ts";
+import { holderProcessName } from "../../../../src/coordination/hold/find_holds.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { span } from "../../../support/server_outages.ts";
 import type { Contender } from "../lock/contender.ts";
@@ -37,27 +39,32 @@ function stopped(who: Who, [from, to]: Span): Fault["apply"] {
   };
 }
 
-function scriptOf({ pid }: Contender): number {
+/** Its pid, while nobody else can have it. */
+function scriptOf({ pid, exit }: Contender): number {
+  if (exit !== null) throw new Error("The victim had ended before the fault");
   return pid;
 }
 
 /** The script writes down where its lease is told: a file of the holder's process. */
 async function holderOf({ home }: Contender): Promise<number> {
   return await eventually(() => {
-    const [, pid] = /^\/proc\/(\d+)\/fd\//.exec(textOf(join(home, "lease"))) ?? [];
-    return pid === undefined ? null : Number(pid);
+    const [, pid = ""] = /^\/proc\/(\d+)\/fd\//.exec(textOf(join(home, "lease"))) ?? [];
+    return nameOf(pid) === holderProcessName ? Number(pid) : null;
   }, { what: "the script to know its holder" });
 }
 
 async function guardOf(victim: Contender): Promise<number> {
   const holder = await holderOf(victim);
   return await eventually(
-    () => listChildProcesses(holder).find((pid) => textOf(`/proc/${pid}/comm`).trim() === "lock-guard") ?? null,
+    () => listChildProcesses(holder).find((pid) => nameOf(pid) === guardProcessName) ?? null,
     { what: "the holder to have a guard" },
   );
 }
 
-const isThere = (pid: number): boolean => textOf(`/proc/${pid}/comm`) !== "";
+const isThere = (pid: number): boolean => nameOf(pid) !== "";
+
+/** The kernel's name of a process; empty when there is none. */
+const nameOf = (pid: number | string): string => textOf(`/proc/${pid}/comm`).trim();
 
 function textOf(file: string): string {
   try {
