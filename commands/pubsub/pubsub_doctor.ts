@@ -49,10 +49,14 @@ export const pubsubDoctor = defineDoctor({
     const socket = readPubsubServiceSecurity({ pubsubKey })?.internalDialOptions;
     return async (zk) => {
       const path = new PubsubPath(root);
-      const servers = await zk.exists(path.base) === null ? [] : await readServerOverview(zk, path);
+      const problems: string[] = [];
+      const servers = await zk.exists(path.base) === null ? [] : await readServerOverview(zk, path, problems);
       const connected = servers.filter(({ endpoint }) => endpoint !== null);
       const found = await Promise.all(connected.map((server) => topicFindings(zk, { path, server, socket })));
-      return { counts: {}, findings: found.flat() };
+      const later = problems.map((what) =>
+        makeFinding("topics-unreadable", { where: "servers", what, action: "install the version of the servers" })
+      );
+      return { counts: {}, findings: [...found.flat(), ...later] };
     };
   },
 });

@@ -42,7 +42,7 @@ export const pubsubView = defineView({
 const rowsBelow = (root: string): RowSource => ({
   async read(zk, { kinds }) {
     const { readOverviewRows } = await import("../../src/pubsub/view/overview_rows.ts");
-    return { rows: await readOverviewRows(zk, root, kinds) };
+    return await readOverviewRows(zk, root, kinds);
   },
   [Symbol.asyncDispose]: () => Promise.resolve(),
 });

@@ -92,13 +92,18 @@ export async function runPubsubServerOperation(call: PubsubServerCall): Promise<
 
 async function listServers(call: PubsubServerCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
+  const problems: string[] = [];
+  const path = new PubsubPath(values.root);
+  const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, path, problems));
+  for (const problem of problems) io.err(`baton: ${printable(problem)}\n`);
   if (values.json) {
     printJson<PubsubServersJson>(io, { version: 1, servers: servers.map(makeServerDetails) });
     return exitCodes.SUCCESS;
   }
   if (servers.length > 0) printTable(io, serversTable(servers.map(makeServerRow)));
-  else if (!values.quiet) io.err(`baton: no publish/subscribe servers are registered below ${values.root}\n`);
+  else if (!values.quiet && problems.length === 0) {
+    io.err(`baton: no publish/subscribe servers are registered below ${values.root}\n`);
+  }
   const topics = values.topics ? makeTopicListRows(servers) : [];
   if (topics.length > 0) printTable(io, [[""], ...topicsTable(topics)]);
   return exitCodes.SUCCESS;

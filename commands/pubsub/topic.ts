@@ -108,14 +108,17 @@ function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
 
 async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
+  const problems: string[] = [];
+  const path = new PubsubPath(values.root);
+  const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, path, problems));
+  for (const problem of problems) io.err(`baton: ${printable(problem)}\n`);
   const topics = makeTopicListRows(servers);
   if (values.json) {
     printJson<PubsubTopicListJson>(io, { version: 1, topics });
     return exitCodes.SUCCESS;
   }
   if (topics.length > 0) printTable(io, topicsTable(topics));
-  else if (!values.quiet) io.err(`baton: no topics below ${values.root}\n`);
+  else if (!values.quiet && problems.length === 0) io.err(`baton: no topics below ${values.root}\n`);
   return exitCodes.SUCCESS;
 }
 

@@ -10,7 +10,8 @@ import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_opti
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { requestTopicAction } from "../../src/pubsub/admin/manage_topic.ts";
 import { drainServer, moveTopics, type RequestedTopicMove } from "../../src/pubsub/admin/move_topics.ts";
-import { readAnnouncement, setServerDraining } from "../../src/pubsub/ownership/announcements.ts";
+import { setServerDraining } from "../../src/pubsub/ownership/announcements.ts";
+import { readAnnouncement } from "../../src/pubsub/ownership/process_announcement.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../../src/pubsub/store/operations/topic_details.ts";
 import { makeTopicDetailsRow } from "../../src/pubsub/view/overview_rows.ts";

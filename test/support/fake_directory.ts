@@ -1,10 +1,13 @@
 /** A proxy's directory in a test's hand: which servers there are, and which has what. */
-import type { ProcessAnnouncement } from "../../src/pubsub/ownership/announcements.ts";
+import type { BatonError } from "../../src/base/errors.ts";
+import type { ProcessAnnouncement } from "../../src/pubsub/ownership/process_announcement.ts";
 import type { FindRouteOptions, TopicOwner, TopicRoute } from "../../src/pubsub/ownership/topic_router.ts";
 import type { TopicDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 
 export class FakeDirectory implements TopicDirectory {
   readonly servers = new Map<string, ProcessAnnouncement>();
+  /** For servers of later versions. */
+  later: readonly BatonError[] = [];
   isConnected = true;
   /** The truth: whose a topic is; `*` for those that are not named. */
   readonly owners = new Map<string, TopicOwner>();

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
-import { readAnnouncement } from "../ownership/announcements.ts";
+import { readAnnouncement } from "../ownership/process_announcement.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
 import {

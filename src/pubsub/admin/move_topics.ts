@@ -6,7 +6,8 @@ import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { readAnnouncement, setServerDraining } from "../ownership/announcements.ts";
+import { setServerDraining } from "../ownership/announcements.ts";
+import { readAnnouncement } from "../ownership/process_announcement.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { readServerOverview, type ServerOverview } from "./server_overview.ts";
 import { planServerDrain, type TopicsByServer } from "./plan_moves.ts";

@@ -1,6 +1,6 @@
 /** Lists all servers with the topics that they own, for operators. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { readAnnouncements } from "../ownership/announcements.ts";
+import { readAnnouncements } from "../ownership/process_announcement.ts";
 import { type ListedTopic, readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 
@@ -21,9 +21,21 @@ export interface ServerOverview {
   readonly topics: readonly ListedTopic[];
 }
 
-/** Returns all servers sorted by ID, including offline servers that own topics. */
-export async function readServerOverview(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
-  const there = new Map((await readAnnouncements(zk, path.servers)).map((server) => [server.id, server]));
+/**
+ * Returns all servers sorted by ID, including offline servers that own topics. For a server of a later version, whose
+ * announcement cannot be read, adds the reason to `problems`, or rejects with CONFIG if there is no such list.
+ */
+export async function readServerOverview(
+  zk: ZooKeeper,
+  path: PubsubPath,
+  problems: string[] | null = null,
+): Promise<ServerOverview[]> {
+  const { known, later } = await readAnnouncements(zk, path.servers);
+  for (const error of later.values()) {
+    if (problems === null) throw error;
+    problems.push(error.message);
+  }
+  const there = new Map(known.map((server) => [server.id, server]));
   const topics = Map.groupBy(await Array.fromAsync(readTopicList(zk, path)), ({ node }) => node.owner);
   topics.delete("");
   const ids = [...new Set([...there.keys(), ...topics.keys()])].sort();
@@ -35,7 +47,7 @@ export async function readServerOverview(zk: ZooKeeper, path: PubsubPath): Promi
       id,
       store,
       endpoint: announced?.endpoint ?? null,
-      isAvailable: announced !== undefined || (store !== null && storesThere.has(store)),
+      isAvailable: announced !== undefined || later.has(path.server(id)) || (store !== null && storesThere.has(store)),
       isDraining: announced?.isDraining ?? false,
       topics: (topics.get(id) ?? []).sort((a, b) => a.topic < b.topic ? -1 : 1),
     };

@@ -3,10 +3,11 @@
  * and reads all nodes again after every change. The nodes are few and rarely change.
  */
 import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isServerRefusal, nullIfNoNode, retryOnConnectionLoss } from "../../coordination/nodes/node_requests.ts";
-import { parseAnnouncement, type ProcessAnnouncement } from "./announcements.ts";
+import { type ProcessAnnouncement, tryParseAnnouncement } from "./process_announcement.ts";
 import { makeParentNodes } from "./topic_nodes.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 
@@ -17,6 +18,8 @@ export class AnnouncedServers implements Disposable {
   readonly #changes = new ListenerSet();
   /** The announcements by the id of the process, as last read. */
   servers: ReadonlyMap<string, ProcessAnnouncement> = new Map();
+  /** The errors for processes of later versions, whose announcements this version cannot read. */
+  later: readonly BatonError[] = [];
   /** An ID of the tree of nodes. If the tree was created again after a loss of data, it has another ID. */
   treeId = "";
   #reading: Promise<void> | null = null;
@@ -80,11 +83,14 @@ export class AnnouncedServers implements Disposable {
       names.map((name) => nullIfNoNode(this.#zk.getData(`${this.#path}/${name}`, { watch: this.#onChange }))),
     );
     const servers = new Map<string, ProcessAnnouncement>();
-    for (const one of found) {
-      const announcement = one === null ? null : parseAnnouncement(one.data);
-      if (announcement !== null) servers.set(announcement.id, announcement);
+    const later: BatonError[] = [];
+    for (const [index, one] of found.entries()) {
+      const read = one === null ? null : tryParseAnnouncement(one.data, `${this.#path}/${names[index]}`);
+      if (read instanceof BatonError) later.push(read);
+      else if (read !== null) servers.set(read.id, read);
     }
     this.servers = servers;
+    this.later = later;
     this.treeId = `${stat.czxid} ${stat.ctime}`;
     this.#changes.notify();
   }

@@ -2,25 +2,16 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { sleep } from "../../base/support/deadline.ts";
-import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isServerRefusal, nullIfNoNode, settleEarlierWrites } from "../../coordination/nodes/node_requests.ts";
 import { attemptNodeWrite, createNodeWithParents } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-
-export interface ProcessAnnouncement {
-  readonly id: string;
-  readonly endpoint: string;
-  /**
-   * Identifies a resource that only one process can use at a time. For a server, it is its store at its location, so
-   * that a copied store has another ID. For a proxy, it is the proxy's address.
-   */
-  readonly storeId: string;
-  /** True while the server is being drained. It then gets no topics. False by default. */
-  readonly isDraining?: boolean;
-  /** The ID of the store that this server shares with other servers; undefined if only this server uses its store. */
-  readonly store?: string;
-}
+import {
+  formatAnnouncement,
+  parseAnnouncement,
+  type ProcessAnnouncement,
+  tryParseAnnouncement,
+} from "./process_announcement.ts";
 
 /** How long to wait until the old node of this ID disappears, as a number of session timeouts. */
 const sessionsWaited = 1.5;
@@ -51,8 +42,8 @@ export async function announceProcess(
     const existing = await nullIfNoNode(zk.getData(path));
     if (existing === null) continue;
     if (existing.stat.ephemeralOwner === zk.session.id) return;
-    const other = parseAnnouncement(existing.data);
-    if (other?.storeId === announcement.storeId) {
+    const other = tryParseAnnouncement(existing.data, path);
+    if (other !== null && "storeId" in other && other.storeId === announcement.storeId) {
       await attemptNodeWrite(() => zk.delete(path, existing.stat.version));
       continue;
     }
@@ -60,7 +51,8 @@ export async function announceProcess(
     // disappear.
     if (!isReported) onProblem?.(waitingForName(announcement.id, other, waitMsMax));
     isReported = true;
-    if (other !== null && waitedMs > waitMsMax) {
+    if (other instanceof BatonError && waitedMs > waitMsMax) throw other;
+    if (other !== null && "endpoint" in other && waitedMs > waitMsMax) {
       throw new BatonError(
         "CONFIG",
         `Cannot announce "${announcement.id}": another process uses this id, at ${other.endpoint}, ` +
@@ -73,53 +65,16 @@ export async function announceProcess(
 }
 
 /**
- * Returns an error that explains the wait for a server's name. `other` is null if an operator's command holds the name.
+ * Returns an error that explains the wait for a server's name. `other` is null if an operator's command holds the name,
+ * and an error if a later version of baton does.
  */
-function waitingForName(id: string, other: ProcessAnnouncement | null, waitMsMax: number): BatonError {
+function waitingForName(id: string, other: ProcessAnnouncement | BatonError | null, waitMsMax: number): BatonError {
   const what = other === null
     ? "an operator's forget or restore is running for it; waiting until it ends"
-    : `its id is in use, at ${other.endpoint}; waiting up to ${
+    : `its id is in use, at ${"endpoint" in other ? other.endpoint : "an unknown address"}; waiting up to ${
       Math.ceil(waitMsMax / 1000)
     } s, in case that process was killed`;
   return new BatonError("LOCK_BUSY", `Cannot announce "${id}" yet: ${what}`);
-}
-
-export function formatAnnouncement(
-  { id, endpoint, storeId, isDraining = false, store }: ProcessAnnouncement,
-): Uint8Array {
-  const draining = isDraining ? { draining: true } : {};
-  return encodeJson({ layout: 1, id, endpoint, storeId, ...draining, store });
-}
-
-/**
- * Parses an announcement. Returns null for data in another format, for example while an operator's command holds the
- * server's name.
- */
-export function parseAnnouncement(data: Uint8Array): ProcessAnnouncement | null {
-  const { layout, id, endpoint, storeId, draining, store } = parseJsonFields(data);
-  if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
-    return null;
-  }
-  return {
-    id,
-    endpoint,
-    storeId,
-    ...(draining === true ? { isDraining: true } : {}),
-    ...(typeof store === "string" ? { store } : {}),
-  };
-}
-
-/** Reads the announcement at this path. Returns null if there is no node or the node has an unknown format. */
-export async function readAnnouncement(zk: ZooKeeper, path: string): Promise<ProcessAnnouncement | null> {
-  const found = await nullIfNoNode(zk.getData(path));
-  return found === null ? null : parseAnnouncement(found.data);
-}
-
-/** Reads the announcements of all running servers, or of all proxies, below this node. */
-export async function readAnnouncements(zk: ZooKeeper, parent: string): Promise<ProcessAnnouncement[]> {
-  const names = (await nullIfNoNode(zk.getChildren(parent)))?.children ?? [];
-  const found = await Promise.all(names.map((name) => readAnnouncement(zk, `${parent}/${name}`)));
-  return found.filter((announcement) => announcement !== null);
 }
 
 /** Creates the node. Returns false if a node exists; also if a node may exist because the response was lost. */
@@ -142,7 +97,7 @@ export async function setServerDraining(
   const node = path.server(id);
   for (;;) {
     const found = await nullIfNoNode(zk.getData(node));
-    const announcement = found === null ? null : parseAnnouncement(found.data);
+    const announcement = found === null ? null : parseAnnouncement(found.data, node);
     if (found === null || announcement === null) return false;
     if ((announcement.isDraining ?? false) === isDraining) return true;
     try {

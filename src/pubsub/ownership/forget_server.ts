@@ -17,7 +17,7 @@ import type { PubsubPath } from "./pubsub_path.ts";
 import { chooseTopicSuccessor } from "./topic_router.ts";
 import { type TopicNode, topicNodeAfterForget, topicNodeAfterReturn, topicNodeAfterTakeover } from "./topic_node.ts";
 import { isServerRefusal } from "../../coordination/nodes/node_requests.ts";
-import { type ProcessAnnouncement, readAnnouncement, readAnnouncements } from "./announcements.ts";
+import { type ProcessAnnouncement, readAnnouncement, readAnnouncements } from "./process_announcement.ts";
 import { encodeJson } from "../../base/support/json_fields.ts";
 
 export interface ForgetServerResult {
@@ -39,7 +39,9 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
     const lost: string[] = [];
     const back: string[] = [];
     const takenOver: string[] = [];
-    const servers = await readAnnouncements(zk, path.servers);
+    const { known: servers, later } = await readAnnouncements(zk, path.servers);
+    const [error] = later.values();
+    if (error !== undefined) throw error; // it may share the store, so that nothing is lost
     for await (const listed of readTopicList(zk, path)) {
       if (await giveToSuccessor(nodes, listed, { id, servers })) {
         takenOver.push(listed.topic);

@@ -1,7 +1,7 @@
 /** The parts of a server that all its owned topics use: its ID, its store and its connections. */
 import type { Clock } from "../../base/support/clock.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
-import type { ProcessAnnouncement } from "./announcements.ts";
+import type { ProcessAnnouncement } from "./process_announcement.ts";
 import type { OwnershipLease } from "./ownership_lease.ts";
 import type { TopicNodes } from "./topic_nodes.ts";
 import type { ServerAddress, TopicTransferChannel } from "./transfer_channel.ts";

@@ -260,7 +260,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
       return;
     }
     if (route.kind === "no topic") return this.#handleEvent(request, { kind: "no topic" });
-    request.pendingReason = whyDelayed(route, this.#options.directory.servers.size);
+    request.pendingReason = whyDelayed(route, this.#options.directory);
     this.#delay(request);
   }
 
@@ -413,10 +413,14 @@ function proxyResponseFor({ traits, pendingReason }: ProxyRequest, status: Proxy
   return { status, reason: `outcome unknown: ${tail}`, headers: { unknown: true } };
 }
 
-function whyDelayed(route: Exclude<TopicRoute, { kind: "server" | "no topic" }>, servers: number): string {
+function whyDelayed(
+  route: Exclude<TopicRoute, { kind: "server" | "no topic" }>,
+  { servers, later }: Pick<TopicDirectory, "servers" | "later">,
+): string {
+  if (route.kind !== "unknown owner" && later.length > 0) return later.map(({ message }) => message).join("; ");
   switch (route.kind) {
     case "no servers":
-      return servers === 0
+      return servers.size === 0
         ? "there is no server; start one with: baton pubsub server"
         : "all servers are being drained";
     case "unavailable":

@@ -14,7 +14,7 @@ import { pubsubSocketLimits } from "../wire/message_limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { ProxyRequest, ProxyRequestClient } from "./proxy_request.ts";
 import { FairQueue } from "./fair_queue.ts";
-import type { ProcessAnnouncement } from "../ownership/announcements.ts";
+import type { ProcessAnnouncement } from "../ownership/process_announcement.ts";
 
 export interface ServerLinkHost {
   /** The proxy's ID, which servers get as the sender. */

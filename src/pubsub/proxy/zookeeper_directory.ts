@@ -6,7 +6,8 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { whenAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { announceProcess, type ProcessAnnouncement } from "../ownership/announcements.ts";
+import { announceProcess } from "../ownership/announcements.ts";
+import { type ProcessAnnouncement } from "../ownership/process_announcement.ts";
 import { readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/announced_servers.ts";
@@ -33,7 +34,7 @@ interface DirectorySession {
 /** Topics and servers as a proxy knows them: where to send each request. Tests use a fake. */
 export type TopicDirectory = Pick<
   ZookeeperTopicDirectory,
-  "servers" | "isConnected" | "cachedRoute" | "findRoute" | "correctRoute" | "listTopics" | "subscribe"
+  "servers" | "later" | "isConnected" | "cachedRoute" | "findRoute" | "correctRoute" | "listTopics" | "subscribe"
 >;
 
 export class ZookeeperTopicDirectory {
@@ -43,6 +44,7 @@ export class ZookeeperTopicDirectory {
   readonly #options: ZookeeperTopicDirectoryOptions;
   readonly #changes = new ListenerSet();
   readonly #resetDetector = new ResetDetector();
+  readonly #reportedLater = new Set<string>();
   #current: DirectorySession | null = null;
   #isConnected = false;
   #topics: { readonly readMs: number; readonly names: Promise<readonly string[]> } | null = null;
@@ -55,6 +57,11 @@ export class ZookeeperTopicDirectory {
   /** The announced servers by ID, as last read. */
   get servers(): ReadonlyMap<string, ProcessAnnouncement> {
     return this.#current?.list.servers ?? new Map();
+  }
+
+  /** The errors for servers of later versions, which this proxy cannot use. */
+  get later(): readonly BatonError[] {
+    return this.#current?.list.later ?? [];
   }
 
   get isConnected(): boolean {
@@ -116,9 +123,13 @@ export class ZookeeperTopicDirectory {
     const { path, clock, onProblem } = this.#options;
     const over = AbortSignal.any([zk.session.ended, signal]);
     using list = await AnnouncedServers.read(zk, path.servers, clock);
-    this.#checkForReset(list);
-    list.subscribe(() => {
+    const check = () => {
       this.#checkForReset(list);
+      this.#reportLater(list);
+    };
+    check();
+    list.subscribe(() => {
+      check();
       this.#changes.notify();
     });
     this.#current = { zk, list, router: new TopicRouter(zk, path, list, () => this.#resetDetector.awaitedServers) };
@@ -131,6 +142,15 @@ export class ZookeeperTopicDirectory {
       await whenAborted(over);
     } finally {
       this.#isConnected = false;
+    }
+  }
+
+  /** Reports each server of a later version once. */
+  #reportLater({ later }: AnnouncedServers): void {
+    for (const error of later) {
+      if (this.#reportedLater.has(error.message)) continue;
+      this.#reportedLater.add(error.message);
+      this.#options.onProblem(error);
     }
   }
 

@@ -4,7 +4,7 @@ import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.
 import type { Clock } from "../../base/support/clock.ts";
 import { encodePubsubMessage } from "../wire/encode_message.ts";
 import { encodeTopicList } from "../wire/topic_list.ts";
-import type { ProcessAnnouncement } from "../ownership/announcements.ts";
+import type { ProcessAnnouncement } from "../ownership/process_announcement.ts";
 import { proxyReportEveryMs, proxyReportTopicsMax } from "./server_limits.ts";
 
 export interface ReportsToProxiesOptions {

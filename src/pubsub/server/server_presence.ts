@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import type { ProcessAnnouncement } from "../ownership/announcements.ts";
+import type { ProcessAnnouncement } from "../ownership/process_announcement.ts";
 import { setServerDraining } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/announced_servers.ts";

@@ -7,22 +7,27 @@ import { readServerOverview, type ServerOverview } from "../admin/server_overvie
 import { PubsubPath } from "../ownership/pubsub_path.ts";
 import type { TopicDetails } from "../store/operations/topic_details.ts";
 
-/** Reads the rows of topics and servers below the node `root`. The result has only the wanted kinds. */
+/**
+ * Reads the rows of topics and servers below the node `root`. The result has only the wanted kinds, and the problems of
+ * servers that this version cannot read.
+ */
 export async function readOverviewRows(
   zk: ZooKeeper,
   root: string,
   kinds: readonly RowKind[],
-): Promise<Pick<RowSnapshot["rows"], "topic" | "server">> {
+): Promise<{ readonly rows: Pick<RowSnapshot["rows"], "topic" | "server">; readonly problems: readonly string[] }> {
   const path = new PubsubPath(root);
+  const problems: string[] = [];
   const isUsed = await zk.exists(path.base) !== null;
   // Reads the list of shards (nodes above topics) only for clients that cache reads: they then notice a new shard.
   const [servers] = isUsed
-    ? await Promise.all([readServerOverview(zk, path), nullIfNoNode(zk.getChildren(path.topics))])
+    ? await Promise.all([readServerOverview(zk, path, problems), nullIfNoNode(zk.getChildren(path.topics))])
     : [[]];
-  return {
+  const rows = {
     ...(kinds.includes("topic") ? { topic: makeTopicListRows(servers) } : {}),
     ...(kinds.includes("server") ? { server: servers.map(makeServerRow) } : {}),
   };
+  return { rows, problems };
 }
 
 export function makeTopicListRows(servers: readonly ServerOverview[]): TopicListRow[] {

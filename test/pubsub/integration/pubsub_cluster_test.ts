@@ -1,6 +1,7 @@
 /** Proxies with real servers and a real keeper: one owner for each topic, nothing lost and nothing twice. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { parseAnnouncement, setServerDraining } from "../../../src/pubsub/ownership/announcements.ts";
+import { setServerDraining } from "../../../src/pubsub/ownership/announcements.ts";
+import { parseAnnouncement } from "../../../src/pubsub/ownership/process_announcement.ts";
 import { bodyBytesMax, headerBytesMax } from "../../../src/pubsub/wire/message_limits.ts";
 import { describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { tierBackends } from "../../support/tier.ts";
@@ -167,7 +168,7 @@ for (const kind of tierBackends) {
       await first?.close();
       await eventually(() => cluster.sessions.get("s1") !== first, { withinMs: 20_000 });
       const node = cluster.path.server("s1");
-      const announced = async () => parseAnnouncement((await zk.getData(node)).data)?.isDraining;
+      const announced = async () => parseAnnouncement((await zk.getData(node)).data, node)?.isDraining;
       expect(await eventually(announced, { what: "s1 to be announced again", withinMs: 20_000 })).toBe(true);
       for (const topic of ["b", "c", "d"]) await put(client, topic, 0);
       expect(new Set((await cluster.owners()).values())).toEqual(new Set(["s2"]));

@@ -1,5 +1,6 @@
 /** A proxy between clients and servers that do what a test says, on real sockets. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { BatonError } from "../../../src/base/errors.ts";
 import { DealerSocket } from "../../../src/protocols/zeromq/dealer_socket.ts";
 import { eventually } from "../../support/eventually.ts";
 import { get, ProxyRig, put } from "../../support/proxy_rig.ts";
@@ -242,6 +243,12 @@ test("without a server for its topic a request is certainly not done, or waits u
     status: "OVERLOADED",
     text: "Not done: there is no server; start one with: baton pubsub server",
   });
+  directory.later = [new BatonError("CONFIG", 'server "s3" announces itself in a format of tomorrow')];
+  expect(await say.say(put("t", 1))).toMatchObject({
+    status: "OVERLOADED",
+    text: 'Not done: server "s3" announces itself in a format of tomorrow',
+  });
+  directory.later = [];
   directory.give("t", "s1");
   expect(await say.say(put("t", 1))).toMatchObject({
     status: "OVERLOADED",

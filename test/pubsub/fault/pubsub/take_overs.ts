@@ -3,7 +3,7 @@
  * seconds.
  */
 import { performance } from "node:perf_hooks";
-import { readAnnouncement } from "../../../../src/pubsub/ownership/announcements.ts";
+import { readAnnouncement } from "../../../../src/pubsub/ownership/process_announcement.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { connectToZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";

@@ -1,5 +1,11 @@
 import { expect, test } from "bun:test";
-import { announceProcess, parseAnnouncement } from "../../../../src/pubsub/ownership/announcements.ts";
+import { AnnouncedServers } from "../../../../src/pubsub/ownership/announced_servers.ts";
+import { announceProcess } from "../../../../src/pubsub/ownership/announcements.ts";
+import {
+  parseAnnouncement,
+  readAnnouncement,
+  readAnnouncements,
+} from "../../../../src/pubsub/ownership/process_announcement.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { FakeTree } from "../../../support/fake_tree.ts";
 import { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -15,7 +21,7 @@ function town() {
     announceProcess(zk, path, { id: "s1", endpoint, storeId }, {
       ...{ clock, signal, onProblem: ({ message }) => void told.push(message) },
     });
-  const endpoint = () => parseAnnouncement(tree.nodes.get(path)?.data ?? new Uint8Array())?.endpoint;
+  const endpoint = () => parseAnnouncement(tree.nodes.get(path)?.data ?? new Uint8Array(), path)?.endpoint;
   return { clock, come, endpoint, told, client: () => new FakeZooKeeper(tree, clock) };
 }
 
@@ -64,4 +70,41 @@ test("an operator who gives up what a server had is waited for", async () => {
   await clock.advance(1000);
   await coming;
   expect(endpoint()).toBe("tcp://two");
+});
+
+const laterData = new TextEncoder().encode(JSON.stringify({ layout: 2, id: "s1", at: { host: "there" } }));
+const laterMessage = 'server "s1" announces itself in a format that this version does not know (format 2, known: 1): ' +
+  "upgrade baton on this host";
+
+test("a server of a later version is not taken for one that does not run", async () => {
+  const { client, come, clock } = town();
+  const later = client();
+  await come(later, "a", "tcp://one");
+  await later.setData(path, laterData, -1);
+  const zk = client();
+  const parent = path.slice(0, path.lastIndexOf("/"));
+  await announceProcess(zk, `${parent}/s2`, { id: "s2", endpoint: "tcp://two", storeId: "b" }, {
+    clock,
+    signal: new AbortController().signal,
+  });
+  const message = (error: unknown) => [(error as { code: string }).code, (error as Error).message];
+  expect(await readAnnouncement(zk, path).catch(message)).toEqual(["CONFIG", laterMessage]);
+  const { known, later: errors } = await readAnnouncements(zk, parent);
+  expect([known.map(({ id }) => id), [...errors].map(([node, error]) => [node, error.message])]).toEqual([
+    ["s2"],
+    [[path, laterMessage]],
+  ]);
+  using list = await AnnouncedServers.read(zk, parent, clock);
+  expect([[...list.servers.keys()], list.later.map((error) => error.message)]).toEqual([["s2"], [laterMessage]]);
+});
+
+test("an id that a server of a later version uses is waited for, and then refused with the reason", async () => {
+  const { client, come, clock, told } = town();
+  const later = client();
+  await come(later, "a", "tcp://one");
+  await later.setData(path, laterData, -1);
+  const refused = come(client(), "a", "tcp://two").then(() => "", (thrown: Error) => thrown.message);
+  await clock.advance(16_000);
+  expect(told).toEqual([expect.stringContaining("its id is in use, at an unknown address; waiting up to 15 s")]);
+  expect(await refused).toBe(laterMessage);
 });

@@ -86,3 +86,33 @@ test("after the tree was lost no topic counts as new before the servers that wer
   expect(await directory.findRoute("new", {})).toMatchObject({ kind: "server" });
   stopping.abort(new Error("seen enough"));
 });
+
+test("a server of a later version is reported once, and is no server that could get a topic", async () => {
+  const clock = systemClock();
+  const path = new PubsubPath("/baton");
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const tree = new FakeTree();
+  const server = new FakeZooKeeper(tree, clock);
+  await announceProcess(server, path.server("s3"), { id: "s3", endpoint: "there", storeId: "s3" }, { clock, signal });
+  const later = new TextEncoder().encode(JSON.stringify({ layout: 2 }));
+  await server.setData(path.server("s3"), later, -1);
+  const problems: string[] = [];
+  const directory = new ZookeeperTopicDirectory({
+    path,
+    clock,
+    onProblem: (problem) => problems.push((problem as Error).message),
+  });
+  const open = () => Promise.resolve(new FakeZooKeeper(tree, clock));
+  const running = directory.run(open, { id: "p", endpoint: "tcp://p", storeId: "p" }, signal);
+  running.catch(() => {});
+  await directory.ready;
+  await server.setData(path.server("s3"), later, -1);
+  await eventually(() => directory.later.length === 1);
+  expect(await directory.findRoute("t", {})).toEqual({ kind: "no servers" });
+  expect(problems).toEqual([
+    'server "s3" announces itself in a format that this version does not know (format 2, known: 1): upgrade baton on this host',
+  ]);
+  stopping.abort(new Error("seen enough"));
+  await running.catch(() => {});
+});
