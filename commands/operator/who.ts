@@ -102,7 +102,7 @@ async function showObject(
   const what = kind === undefined ? `"${name}"` : `${kind} "${name}"`;
   if (values.watch) return await watchRowChanges(call, read, { what, view });
   const isTold = !values.quiet && !values.json;
-  const { status, others, also } = await runInCoordinationSession(call, async (zk, place) => {
+  const { status, others, also, known } = await runInCoordinationSession(call, async (zk, place) => {
     const status = await read(zk, place);
     const isUnused = status.holders.length + status.waiters.length === 0;
     return {
@@ -111,6 +111,7 @@ async function showObject(
       also: isUnused && isTold && recipe === undefined
         ? describeOtherKindsWithName(await source.find(zk, name), { kind: status.kind, name })
         : "",
+      known: isUnused && isTold && isAnyKind ? await findKnownKind(source, zk, name) : status.kind,
     };
   });
   const nowMs = Date.now();
@@ -118,7 +119,8 @@ async function showObject(
   if (values.json) printJson(io, whoJson(status));
   else [whoTable(status, { nowMs, long: values.long }), ...tables].forEach((table) => printTable(io, table));
   if (status.holders.length > 0 || others.pool?.some(({ holders }) => holders !== 0)) return exitCodes.SUCCESS;
-  if (isTold && tables.length === 0) io.err(`baton: ${unused[status.kind](name)}${also}\n`);
+  const sentence = known === null ? `nothing has the name "${name}"; a lock of this name is free` : unused[known](name);
+  if (isTold && tables.length === 0) io.err(`baton: ${sentence}${also}\n`);
   return exitCodes.FALSE;
 }
 
@@ -134,6 +136,19 @@ async function readOthersOfName(sources: RowSources, zk: ZooKeeper, name: string
   const isNamed = (row: { readonly name: string } | { readonly topic: string }) =>
     ("topic" in row ? row.topic : row.name) === name;
   return Object.fromEntries(otherKinds.map((kind) => [kind, (rows[kind] ?? []).filter(isNamed)]));
+}
+
+/** Returns the kind of an object that is not in use, but has a node of this name; null if there is none. */
+async function findKnownKind(
+  source: ObjectSource,
+  zk: ZooKeeper,
+  name: string,
+): Promise<CoordinationObjectKind | null> {
+  for (const kind of coordinationObjectKinds) {
+    const { path } = await source.details(zk, { kind, name });
+    if (await zk.exists(path) !== null) return kind;
+  }
+  return null;
 }
 
 const unused: Readonly<Record<CoordinationObjectKind, (name: string) => string>> = {

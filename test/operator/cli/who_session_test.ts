@@ -13,7 +13,22 @@ async function whoOf(name: string) {
   return JSON.parse((await session.run(`"$baton" who ${name} --json`)).stdout);
 }
 
+test("a name that nothing has: exit 1, and nothing on stdout", async () => {
+  expect(await session.run('"$baton" who nosuch')).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: 'baton: nothing has the name "nosuch"; a lock of this name is free\n',
+  });
+  expect(await session.run('"$baton" who --kind lock nosuch')).toMatchObject({
+    code: 1,
+    stderr: 'baton: lock "nosuch" is free\n',
+  });
+  await session.run('"$baton" elect -q --value v voted -- true');
+  expect(await session.run('"$baton" who voted')).toMatchObject({ code: 1, stderr: 'baton: "voted" has no leader\n' });
+});
+
 test("a lock that nobody holds is free: exit 1, nothing on stdout", async () => {
+  await session.run('"$baton" lock -q free -- true');
   expect(await session.run('"$baton" who free')).toMatchObject({
     code: 1,
     stdout: "",
