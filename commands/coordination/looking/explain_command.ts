@@ -6,7 +6,8 @@ import { lockHoldStartMs } from "../../../src/coordination/history/busy_notice.t
 import { findObjectKinds, lockHolderRow, lockWaiterRow } from "../../../src/coordination/admin/object_details.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
 import { parseContenderNode, parseHolderNode } from "../../../src/coordination/lock/lock_nodes.ts";
-import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
+import { electionPath, lockPath } from "../../../src/coordination/nodes/node_paths.ts";
+import { poolPath } from "../../../src/coordination/pool/pool_path.ts";
 import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
 import { readChildNames, readExistingNodes } from "../../../src/coordination/nodes/node_requests.ts";
 import { readTickSchedules } from "../../../src/coordination/tick/tick_report.ts";
@@ -19,6 +20,7 @@ import { type ExplainedLockFacts, explainLock } from "./explain_lock.ts";
 import { formatIsoTime } from "./history_view.ts";
 import { describeOtherKindsWithName, requireOneName } from "../../name_arguments.ts";
 import { formatUtcSecond } from "../../../src/base/support/instant.ts";
+import { shellQuoteIfNeeded } from "../../../src/base/support/shell_quote.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {
@@ -52,7 +54,7 @@ export const explainCommand = defineCommand({
       if (explanation.events.length > 0) return explanation;
       const others = describeOtherKindsWithName(await findObjectKinds(zk, name, root), { kind: "lock", name });
       const nothing = `No lock with the name "${name}" is in use, and no hold of it is recorded`;
-      return { ...explanation, sentence: `${nothing}${others}` };
+      return { ...explanation, sentence: `${nothing}${others || await describeEnded(zk, name, root)}` };
     });
     const isKnown = events.length > 0;
     if (values.json) {
@@ -72,6 +74,24 @@ export const explainCommand = defineCommand({
     return isKnown ? exitCodes.SUCCESS : exitCodes.FALSE;
   },
 });
+
+/** Returns the end of a message that mentions a pool or an election of this name that is not in use. */
+async function describeEnded(zk: ZooKeeper, name: string, root: string): Promise<string> {
+  const shown = shellQuoteIfNeeded(name);
+  if (await zk.exists(poolPath(name, { root }).own) !== null) {
+    return `; there is a pool of this name: baton pool status ${shown}`;
+  }
+  for (const kind of ["pool", "election"] as const) {
+    const { records } = await readHistoryReport(zk, name, { kind, root });
+    if (records.length > 0) {
+      return `; ${
+        kind === "pool" ? "a pool" : "an election"
+      } of this name has ended: baton history --kind ${kind} ${shown}`;
+    }
+  }
+  if (await zk.exists(electionPath(name, root).lock) === null) return "";
+  return "; an election of this name has no candidates: baton elect records its leaders only with --history";
+}
 
 async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<ExplainedLockFacts> {
   const status = await lockStatus(zk, name, { root });

@@ -130,6 +130,21 @@ for (const kind of tierBackends) {
       );
       await session.run("touch go-led");
       await leader.ended;
+      expect((await session.run('"$baton" explain led')).stdout).toContain(
+        "; an election of this name has no candidates: ",
+      );
+    });
+
+    test("explain of a pool, or of an election that has ended, says how to show it", async () => {
+      await session.run('"$baton" elect --history --value v over --restart never -- true');
+      await session.run('"$baton" pool -q shared --items a --done-ttl 1h -- true');
+      expect((await session.run('"$baton" explain over')).stdout).toContain(
+        "; an election of this name has ended: baton history --kind election over\n",
+      );
+      expect(await session.run('"$baton" explain shared')).toMatchObject({
+        code: 1,
+        stdout: expect.stringContaining("; there is a pool of this name: baton pool status shared\n"),
+      });
     });
 
     test("explain prints the time line and why the lock waits; 1 if nothing is known", async () => {
