@@ -31,7 +31,7 @@ import {
 } from "../product.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { findRowProblems } from "./judged_rows.ts";
+import { findRowProblems, type RowProblems } from "./judged_rows.ts";
 import { loadViews, type RowSourcesCall } from "./row_sources.ts";
 import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
 
@@ -88,6 +88,8 @@ function viewSettings(views: readonly ProductView[]): SettingTable {
   return Object.fromEntries(Object.entries(settings).map(([name, setting]) => [name, withoutFlag(setting)]));
 }
 
+const noRowProblems: RowProblems = { findings: [], topics: 0, stores: 0 };
+
 interface DoctorParts {
   readonly doctors: readonly ProductDoctor[];
   readonly views: readonly ProductView[];
@@ -108,7 +110,7 @@ async function runDoctor(
     ];
     const inspected = await Promise.all(inspections.map((inspect) => inspect(zk, place)));
     const isWhole = names.length === 0; // names are the paths of another program's locks
-    const fromRows = isWhole ? await findRowProblems(views, call as typeof call & RowSourcesCall, zk) : [];
+    const fromRows = isWhole ? await findRowProblems(views, call as typeof call & RowSourcesCall, zk) : noRowProblems;
     return { place, timeoutMs: zk.session.timeoutMs, findings, inspected, fromRows };
   });
   const { locks = 0, elections }: NodeInspection["counts"] = Object.assign(
@@ -116,7 +118,7 @@ async function runDoctor(
     ...report.inspected.map(({ counts }) => counts),
   );
   const checked = [...report.findings, ...report.inspected.flatMap((one) => one.findings)];
-  const findings = [...checked, ...withoutKnown(report.fromRows, checked)]
+  const findings = [...checked, ...withoutKnown(report.fromRows.findings, checked)]
     .filter(({ id }) => !ignored.includes(id))
     .toSorted((a, b) => Number(a.severity === "warning") - Number(b.severity === "warning"));
   const problems = findings.filter(({ severity }) => severity === "problem").length;
@@ -132,10 +134,13 @@ async function runDoctor(
       printTable(io, [tableHeadCells(["SEVERITY", "ID", "WHERE", "WHAT", "ACTION"]), ...rows]);
     }
     if (!values.quiet) {
+      const { topics, stores } = report.fromRows;
       const counted = [
         countWithNoun(locks, "lock"),
         ...(elections === undefined ? [] : [countWithNoun(elections, "election")]),
-      ].join(" and ");
+        ...(topics === 0 ? [] : [countWithNoun(topics, "topic")]),
+        ...(stores === 0 ? [] : [countWithNoun(stores, "message store")]),
+      ].join(", ").replace(/, (?=[^,]*$)/, " and ");
       const found = problems === 0 ? "no problems" : countWithNoun(problems, "problem");
       const result = `${found}${warnings === 0 ? "" : ` and ${countWithNoun(warnings, "warning")}`} found`;
       io.err(`baton: checked ${counted}: ${result}\n`);

@@ -11,16 +11,25 @@ import { type OpenRowSource, RowSources, type RowSourcesCall } from "./row_sourc
 /** How long rows are followed until all have been read once, in milliseconds. Objects that change are read again. */
 const followMsMax = 30_000;
 
+/** The findings of all rows, and how many topics and message stores were read. */
+export interface RowProblems {
+  readonly findings: readonly Finding[];
+  readonly topics: number;
+  readonly stores: number;
+}
+
 /** Returns the findings of all products. Rejects if the coordination service fails. */
 export async function findRowProblems(
   views: readonly ProductView[],
   call: RowSourcesCall,
   zk: ZooKeeper,
-): Promise<Finding[]> {
+): Promise<RowProblems> {
   await using sources = await RowSources.open(views, call, rowKinds);
   const readings = await Promise.all(sources.all.map((source) => readJudgedRows(source, zk)));
   const rows: JudgedRows = Object.assign({}, ...readings.map((reading) => reading.rows));
-  return [...judgeRows(rows, Date.now()), ...readings.flatMap(({ findings }) => findings)];
+  const { topic = [], store = [] } = rows;
+  const findings = [...judgeRows(rows, Date.now()), ...readings.flatMap((reading) => reading.findings)];
+  return { findings, topics: topic.length, stores: store.length };
 }
 
 interface JudgedReading {

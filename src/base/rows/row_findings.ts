@@ -140,10 +140,15 @@ function judgeTopics(rows: readonly TopicListRow[]): Finding[] {
     return makeFinding("topics-without-server", {
       where: `server ${JSON.stringify(server)}`,
       what,
-      action: `start it again: baton pubsub server --id ${shellQuoteIfNeeded(server)}`,
+      action: `start it again: ${isOfLocalService(server) ? "baton pubsub serve" : serverCommand(server)}`,
     });
   });
 }
+
+/** Returns true for the IDs that `baton pubsub serve` gives its server. */
+const isOfLocalService = (server: string): boolean => /^local(-|$)/.test(server);
+
+const serverCommand = (server: string): string => `baton pubsub server --id ${shellQuoteIfNeeded(server)}`;
 
 function judgeTopicDetails(row: TopicDetailsRow, nowMs: number): Finding[] {
   const { topic, subscribers: [slowest], oldest, damage } = row;

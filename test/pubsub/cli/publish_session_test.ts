@@ -56,6 +56,13 @@ const onTerminal = (line: string) =>
       `'${line.replaceAll("@", '"$baton" ')}' </dev/null`,
   );
 
+test("doctor counts the topics that it checks", async () => {
+  const topic = newTopic();
+  await run(`@publish ${topic} one 2>&-`);
+  const { stderr } = await run("@doctor");
+  expect(stderr).toMatch(/^baton: checked 0 locks, 0 elections and \d+ topics?: no problems found\n$/);
+});
+
 describe("the first lines", () => {
   test("each published line arrives as a message, and later calls go on where the last one ended", async () => {
     const topic = newTopic();

@@ -116,6 +116,21 @@ test("a run that failed says when it is tried again; one that is given up, what 
   });
 });
 
+test("an offline server is started by the command that started it", () => {
+  const rows = ["s1", "local", "local-ann", "locals"].map((server) => ({
+    ...topic,
+    server,
+    there: false,
+    served: false,
+  }));
+  expect(judgeRows({ topic: rows }, nowMs).map(({ action }) => action)).toEqual([
+    "start it again: baton pubsub server --id s1",
+    "start it again: baton pubsub serve",
+    "start it again: baton pubsub serve",
+    "start it again: baton pubsub server --id locals",
+  ]);
+});
+
 test("rows that are well have no finding", () => {
   const rows: JudgedRows = {
     lock: [
