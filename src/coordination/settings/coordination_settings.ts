@@ -105,8 +105,8 @@ export const connectionSettings = putSettingsIntoGroup("connection", {
   }),
   keeperDir: setting(absolutePathType(), {
     key: "keeper.dir",
-    help: "folder for the data and the socket of the embedded keeper",
-    unset: "a folder of this user, the same from cron and from a login shell",
+    help: "folder for the data and the socket of the embedded keeper, and for the topics of baton pubsub serve",
+    unset: "a folder in BATON_STATE_DIR or of this user, the same from cron and from a login shell",
   }),
 }) satisfies SettingTable;
 
