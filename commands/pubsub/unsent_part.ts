@@ -126,7 +126,7 @@ async function* readResumedParts(
     // A file that was seen empty has new messages only, even if they are the same as the old ones.
     const isSame = place.file === undefined || place.file.ino === file?.ino;
     const continues = chunks !== null && place.file?.emptyIno !== file?.ino && (isSame || place.taken > 0);
-    const rotated = continues && isSame
+    const rotated = continues && isSame && place.taken > 0
       ? noRotatedFiles
       : await findRotatedFiles(input.file, file?.ino ?? null, place, watch);
     const { old } = rotated;
@@ -135,6 +135,8 @@ async function* readResumedParts(
     if (file !== null && continues && !(old?.isRenamed ?? false)) {
       yield partOf(chunks, { ...place, file: { ...markOf(file), starts, old: place.file?.old } }, context);
       tellOfUnfinishedLine(file, context);
+      // A file that had no messages yet may have been copied and truncated.
+      if (place.taken === 0) warnOfDoubtfulFiles(rotated.doubtful, watch, input, context);
       isRead = true;
     } else isRead = yield* old === null ? goOnWithoutOldFile(parts) : readOldFile({ ...parts, old });
   }
@@ -275,7 +277,7 @@ async function* goOnWithoutOldFile(
 
 /** Makes later calls begin at the start of the new file. The position in the old file gets its new name. */
 function replaceFile(
-  { name, file: { separator } }: FileInput,
+  { name, file: { path, separator } }: FileInput,
   next: RotatedFile,
   { state, topic }: UnsentPartContext,
   old: { readonly file: ResumedFile; readonly isWatched: boolean } | null = null,
@@ -289,8 +291,8 @@ function replaceFile(
       state.setInput(topic, { ...place, name: oldName, file: { ...markOf(old.file), starts } });
       watched = old.isWatched ? { name: oldName, quietSize: null } : undefined;
     }
-    // The files after this one were written since the old one had its name, but maybe before a late line in this one.
-    const modifiedMs = Math.min(next.modifiedMs, place.file?.modifiedMs ?? next.modifiedMs);
+    // A file after a rotated one may have been written before a late line in that one, but not before the old one.
+    const modifiedMs = next.path === path ? next.modifiedMs : place.file?.modifiedMs ?? next.modifiedMs;
     state.setInput(topic, { ...beginOf(name), file: { ino: next.ino, modifiedMs, starts: [], old: watched } });
   });
 }

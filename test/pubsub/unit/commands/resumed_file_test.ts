@@ -1,5 +1,5 @@
 /** A log that is read by `put --lines --resume`, grows, is rotated and changed: each line is put once. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import {
   appendFileSync,
   copyFileSync,
@@ -31,6 +31,8 @@ import type {
 import type { PubsubMessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 import { seededRandom, testSeed } from "../../../support/random.ts";
+
+setDefaultTimeout(60_000);
 
 let folder = "";
 let log = "";
@@ -493,6 +495,22 @@ describe("a file of which it is unclear what was put is refused, and the advice 
     expect((await put()).result).toStartWith("BAD_DATA");
     expect(stored).toEqual(["1"]);
   });
+});
+
+test("a copy of a file that had no lines at the last call is named, and one from before is not", async () => {
+  writeFileSync(`${log}.1`, "0\n");
+  writeFileSync(log, "");
+  expect(await put()).toEqual({ result: 0, said: nothingLeft });
+  appendFileSync(log, "1\n");
+  copyAndTruncate();
+  appendFileSync(log, "2\n");
+  utimesSync(`${log}.2`, 1, 1);
+  expect(await put()).toEqual({
+    result: "1, not all",
+    said: `baton: ${log}.1 was written since the last call; if it was never put, to put it: ` +
+      `baton publish news --lines - <${log}.1\n`,
+  });
+  expect(await put()).toEqual({ result: 0, said: nothingLeft });
 });
 
 test("a copy that replaces the file, with all its lines, is continued", async () => {
