@@ -36,15 +36,14 @@ async function runKeeper(io: Io): Promise<void> {
   process.umask(0o077);
   checkSafeFolder({ path: dataDir, rule: "home" });
   const log = createProcessLog(io, { who: "baton keeper", format: "text" });
+  const limits = parseKeeperLimits(values.keeperLimits);
   let said = 0;
   const keeper = await startKeeper({
     dataDir,
     listen: [{ kind: "unix", path: listen.slice("unix:".length) }],
-    tickTimeMs: values.keeperTickTime,
-    sessionTimeoutMinMs: values.keeperSessionTimeoutMin,
     sessionTimeoutMaxMs: values.keeperSessionTimeoutMax,
-    containerCheckMs: values.keeperContainerCheck,
-    limits: parseKeeperLimits(values.keeperLimits),
+    ...limits, // the times among them are options of their own
+    limits,
     openSocketPaths: process.geteuid?.() === 0 ? [machineKeeperSocketPath] : [],
     idleExitMs: durationType().parse(idleExit),
     log: (sentence) => ++said <= sentencesMax && log("warning", "problem", sentence),

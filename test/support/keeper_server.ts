@@ -85,12 +85,8 @@ class KeeperNodeView extends ProcessNode {
 
   #command(): string[] {
     const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = this.#options;
-    const durations = {
-      "--tick-time": tickTimeMs,
-      "--session-timeout-min": sessionTimeoutMinMs,
-      "--session-timeout-max": sessionTimeoutMaxMs,
-      "--container-check": containerCheckMs,
-    };
+    const limits = Object.entries({ tickTimeMs, sessionTimeoutMinMs, containerCheckMs })
+      .flatMap(([name, ms]) => ms === undefined ? [] : [`${name}=${ms}`]);
     return [
       ...batonCommand(),
       "keeper",
@@ -98,7 +94,8 @@ class KeeperNodeView extends ProcessNode {
       join(this.#place.folder, "data"),
       "--listen",
       [this.#place.tcp, this.#place.unix].map(formatAddress).join(","),
-      ...Object.entries(durations).flatMap(([flag, ms]) => ms === undefined ? [] : [flag, `${ms}ms`]),
+      ...(sessionTimeoutMaxMs === undefined ? [] : ["--session-timeout-max", `${sessionTimeoutMaxMs}ms`]),
+      ...(limits.length === 0 ? [] : ["--limit", limits.join(",")]),
     ];
   }
 }

@@ -14,7 +14,6 @@ import { connectionSettings } from "../../../src/coordination/settings/coordinat
 import { textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
-import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper_limits.ts";
 import {
   createKeeperFolders,
   type KeeperLocation,
@@ -24,7 +23,6 @@ import { checkSafeFolder, foldersToCheckAbove } from "../../../src/coordination/
 import { type Address, formatAddress } from "../../../src/base/sockets/connection.ts";
 import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
-import { formatDuration } from "../../../src/base/support/duration.ts";
 import { BlockingWorkProgress, type ProgressCall, progressSettings } from "../../../src/base/terminal/progress.ts";
 import { defineCommand, findGivenFlag } from "../../command.ts";
 import { ownKeeperLocation } from "../../../src/coordination/connect/coordination_servers.ts";
@@ -35,7 +33,7 @@ import {
   planStatusPageSocket,
   refuseUnprotectedSockets,
 } from "../../../src/base/config/listen_address.ts";
-import { parseKeeperLimits } from "../../../src/coordination/keeper/lifecycle/limits_flag.ts";
+import { type KeeperLimitValues, parseKeeperLimits } from "../../../src/coordination/keeper/lifecycle/limits_flag.ts";
 import type { KeeperVerifyJson } from "../../json_shapes/machine_shapes.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import type { WorkProgress } from "../../../src/base/support/work_progress.ts";
@@ -51,10 +49,7 @@ const settings = {
   tlsCert: keeperSettings.keeperTlsCert,
   tlsKey: keeperSettings.keeperTlsKey,
   tlsCa: keeperSettings.keeperTlsCa,
-  tickTime: keeperSettings.keeperTickTime,
-  sessionTimeoutMin: keeperSettings.keeperSessionTimeoutMin,
   sessionTimeoutMax: keeperSettings.keeperSessionTimeoutMax,
-  containerCheck: keeperSettings.keeperContainerCheck,
   limit: keeperSettings.keeperLimits,
   idleExit: keeperSettings.keeperIdleExit,
   metricsListen: keeperSettings.keeperMetricsListen,
@@ -137,28 +132,14 @@ function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log):
   const protection = "--tls-cert and --tls-key";
   const sockets = (listen ?? []).map((address) => ({ address, protection, isProtected: tls !== undefined }));
   refuseUnprotectedSockets([...sockets, ...planStatusPageSocket(metricsListen)], values.insecure);
-  checkTimes(values, sources);
   const limits = addOriginToErrors("limit", settings.limit, sources, () => parseKeeperLimits(values.limit));
   return { listen, tls, limits, metricsListen };
-}
-
-function checkTimes(
-  { sessionTimeoutMin: minMs, sessionTimeoutMax: maxMs }: KeeperValues,
-  { flags }: ConfigSources,
-): void {
-  if (minMs <= maxMs) return;
-  const min = formatDuration(minMs);
-  const max = formatDuration(maxMs);
-  throw new BatonError(
-    flags.has("sessionTimeoutMin") || flags.has("sessionTimeoutMax") ? "USAGE" : "CONFIG",
-    `--session-timeout-min (${min}) is greater than --session-timeout-max (${max})`,
-  );
 }
 
 interface CheckedServeOptions {
   readonly listen: readonly Address[] | undefined;
   readonly tls: TlsFiles | undefined;
-  readonly limits: Partial<KeeperLimits>;
+  readonly limits: KeeperLimitValues;
   readonly metricsListen: string | undefined;
 }
 
@@ -180,10 +161,8 @@ async function serve(
   await using keeper = await startKeeper({
     dataDir,
     listen: options.listen ?? [{ kind: "unix", path: location.socketPath }],
-    tickTimeMs: options.tickTime,
-    sessionTimeoutMinMs: options.sessionTimeoutMin,
     sessionTimeoutMaxMs: options.sessionTimeoutMax,
-    containerCheckMs: options.containerCheck,
+    ...options.limits, // the times among them are options of their own
     limits: options.limits,
     openSocketPaths: process.geteuid?.() === 0 ? [machineKeeperSocketPath] : [],
     log: (sentence) => log("warning", "problem", sentence),

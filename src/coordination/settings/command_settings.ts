@@ -40,10 +40,6 @@ const commandLineType: SettingValueType<string | readonly string[]> = {
 /** The maximum of --jobs. Each job is a process and a lock. */
 const poolJobsMax = 1000;
 
-/** Defines a setting of a keeper that is a duration. */
-const timeSetting = (flag: string, help: string, standardMs: number) =>
-  flagSetting(flag, sessionTimeoutType({ minMs: 10 }), { group: "limits", help, default: standardMs });
-
 /**
  * Settings of `baton keeper`. The limits and the longest session also apply to a keeper that another command starts.
  */
@@ -67,25 +63,18 @@ export const keeperSettings = {
     help: "PEM file with the authorities that sign client certificates",
     unset: "clients need no certificate",
   }),
-  keeperTickTime: timeSetting("--tick-time", "resolution of session timeouts", 500),
-  keeperSessionTimeoutMin: timeSetting("--session-timeout-min", "minimum session timeout of clients", 1000),
   keeperSessionTimeoutMax: keeper("session_timeout_max", sessionTimeoutType({ minMs: 10 }), {
     group: "limits",
     help: "maximum session timeout of clients",
     default: 60_000,
   }),
-  keeperContainerCheck: timeSetting(
-    "--container-check",
-    "interval between two searches for empty container nodes",
-    60_000,
-  ),
   keeperLimits: setting(listType("NAME=VALUE,…"), {
     flag: "--limit",
     group: "limits",
     key: "keeper.limits",
     once: true,
-    help: "override limits listed in docs/protocol/keeper.md, for example dataBytesMax=1GiB,nodesMax=2000000; " +
-      "all data is kept in memory",
+    help: "override limits and times listed in docs/protocol/keeper.md, for example " +
+      "dataBytesMax=1GiB,nodesMax=2000000; all data is kept in memory",
   }),
   keeperIdleExit: flagSetting("--idle-exit", durationType(), {
     help: "exit after this time without a session",

@@ -52,7 +52,7 @@ describeWithPeer("cc", `a keeper that dies, node by node [BATON_SEED=${seed}]`, 
   });
 
   test("reaps after its death what was due, and nothing else", async () => {
-    const words = ["--container-check", "100ms"];
+    const words = ["--limit", "containerCheckMs=100"];
     expect(await keeper.start(words)).toBe(true);
     const ttlMs = 1500;
     const before = await RawClient.connect(keeper.address);

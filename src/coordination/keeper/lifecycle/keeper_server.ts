@@ -34,14 +34,6 @@ import { KeeperStore, startKeeperStoreThread } from "../storage/keeper_store.ts"
 import { encodeKeeperChanges } from "../storage/keeper_rows.ts";
 import { ConnectionScheduler } from "../protocol/connection_scheduler.ts";
 
-/** The default times of a keeper and of `baton keeper`, in milliseconds. */
-export const keeperTimingDefaults = {
-  tickTimeMs: 500,
-  sessionTimeoutMinMs: 1_000,
-  sessionTimeoutMaxMs: 60_000,
-  containerCheckMs: 60_000,
-} as const;
-
 /** Parts of the system that a keeper uses, apart from its clock: sockets, files, and the storage thread. */
 export interface KeeperSystem {
   readonly listen: Listen;

@@ -1,14 +1,20 @@
 /** Parses the option `--limit NAME=VALUE,…` of `baton keeper`. Pure. */
 import { BatonError } from "../../../base/errors.ts";
-import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
+import { type KeeperLimits, keeperLimitsDefault, keeperTimingDefaults } from "../state/keeper_limits.ts";
 import { didYouMean } from "../../../base/support/did_you_mean.ts";
 
-const names = Object.keys(keeperLimitsDefault) as (keyof KeeperLimits)[];
+type KeeperTimes = Omit<typeof keeperTimingDefaults, "sessionTimeoutMaxMs">;
+
+/** The limits that `--limit` sets, and times in milliseconds. --session-timeout-max is an option of its own. */
+export type KeeperLimitValues = Partial<KeeperLimits & KeeperTimes>;
+
+const { sessionTimeoutMaxMs: _, ...times } = keeperTimingDefaults;
+const names = Object.keys({ ...keeperLimitsDefault, ...times }) as (keyof KeeperLimitValues)[];
 /** The largest value of a limit. It is more than any table, buffer or counter can hold. */
 const valueMax = 2 ** 40;
 
 /** Returns the limits. Throws USAGE for an unknown name, or a value that is not a number above 0. */
-export function parseKeeperLimits(written: readonly string[] = []): Partial<KeeperLimits> {
+export function parseKeeperLimits(written: readonly string[] = []): KeeperLimitValues {
   return Object.fromEntries(written.map((one) => {
     const [, word = one, value = ""] = /^([^=]*)=(.*)$/.exec(one) ?? [];
     const name = names.find((known) => known === word);

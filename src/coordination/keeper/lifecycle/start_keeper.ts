@@ -5,14 +5,8 @@
 import { BatonError, errorMessage } from "../../../base/errors.ts";
 import type { Address } from "../../../base/sockets/connection.ts";
 import { systemClock } from "../../../base/support/clock.ts";
-import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
-import {
-  type KeeperNodeView,
-  type KeeperOptions,
-  KeeperServer,
-  keeperTimingDefaults,
-  realKeeperSystem,
-} from "./keeper_server.ts";
+import { type KeeperLimits, keeperLimitsDefault, keeperTimingDefaults } from "../state/keeper_limits.ts";
+import { type KeeperNodeView, type KeeperOptions, KeeperServer, realKeeperSystem } from "./keeper_server.ts";
 import type { KeeperStatistics } from "../protocol/keeper_report.ts";
 import { readFileSync } from "node:fs";
 

@@ -74,3 +74,11 @@ export const keeperLimitsDefault = {
 };
 
 export type KeeperLimits = Readonly<typeof keeperLimitsDefault>;
+
+/** The default times of a keeper and of `baton keeper`, in milliseconds. */
+export const keeperTimingDefaults = {
+  tickTimeMs: 500,
+  sessionTimeoutMinMs: 1_000,
+  sessionTimeoutMaxMs: 60_000,
+  containerCheckMs: 60_000,
+};

@@ -10,7 +10,15 @@ test("limits are named as in the keeper's table, sizes with a unit", () => {
   });
 });
 
+test("times are set by the names of startKeeper", () => {
+  expect(parseKeeperLimits(["tickTimeMs=100", "containerCheckMs=200"])).toEqual({
+    tickTimeMs: 100,
+    containerCheckMs: 200,
+  });
+});
+
 test.each([
+  ["sessionTimeoutMaxMs=1", 'there is no limit "sessionTimeoutMaxMs"'],
   ["nodeMax=1", 'there is no limit "nodeMax", did you mean "nodesMax"?'],
   ["toString=1", 'there is no limit "toString"'],
   ["nodesMax", '"nodesMax=" is not a number above 0; example: --limit nodesMax=1000'],
