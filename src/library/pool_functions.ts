@@ -55,8 +55,7 @@ export interface PoolOptions extends ServerOptions {
   readonly doneTtlMs?: number | undefined;
   /**
    * How long to wait while another run chooses items: milliseconds, "none", or "forever"; by default 5 minutes. If
-   * `loop` is true, this is also how long to wait for a permit of `total`, and for items of the list that other runs
-   * have; by default forever.
+   * `loop` is true, this is also how long to wait for a permit of `total`; by default forever.
    */
   readonly wait?: "none" | "forever" | number | undefined;
   /** When the signal aborts, the run starts no new items, and finishes the items that run. */

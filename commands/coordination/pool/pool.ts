@@ -29,15 +29,14 @@ export const poolCommand = defineCommand({
     "summary. Items from standard input start as their lines come; a bad line ends the call (65) after the running " +
     "items. With --query it runs one round of at most -j items, and the next call, for example from cron " +
     "on another machine, runs others. --one-round and --loop choose the other way.",
-    "Calls with --items that run together share their list, on all machines. A call that has run its last item waits " +
-    "for items in other calls, at most for -w, and runs those that failed or came back because a call died. When the " +
-    "last call has ended, the next one runs all items again; with --done-ttl it skips those that succeeded. A query " +
-    "must print only what is left.",
+    "Calls with --items that run together share their list, on all machines. When the last of them has ended, the " +
+    "next call runs all items again; with --done-ttl it skips those that succeeded. A query must print only what " +
+    "is left.",
     "Exit codes: 0 if all items exited with 0, or there was nothing to do; 123 if an item failed, as with " +
-    "xargs; 75 if other calls run all items, still run some after -w, or run as many as --total allows; 81 if the " +
-    "list stays locked for -w. An item that was stopped because its lock was lost, or could not be started, gives " +
-    "the exit code of baton lock. With --query or --one-round, items that run in other calls do not affect the exit " +
-    "code, nor do items left after --drain; the summary counts them.",
+    "xargs; 75 if other calls run all items, or as many as --total allows; 81 if the list stays locked for " +
+    "-w. An item that was stopped because its lock was lost, or could not be started, gives the exit code " +
+    "of baton lock. Items that run in other calls and items left after --drain do not affect the exit code; " +
+    "the summary counts them.",
     "With more than one job, the output of a command is printed in one piece when it has ended, as by GNU parallel " +
     "(--output group). --output lines prints whole lines as they come; raw lets commands write directly, for " +
     "example to a terminal. --tag begins each line with its item and a tab. If -j outputs wait for their reader, no " +

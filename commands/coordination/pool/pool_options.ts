@@ -63,9 +63,8 @@ const flags = {
     group: "waiting",
     basic: true,
     help:
-      "wait at most this long for the list; then exit 81, or 69 if no server responds. Also for a permit of --total, " +
-      "and for items of --items in other calls; then exit 75",
-    unset: "--query-timeout while another call chooses items; no limit for a permit and for items in other calls",
+      "wait at most this long for the list; then exit 81, or 69 if no server responds. Also for a permit of --total",
+    unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
   maxHold: flagSetting("--max-hold", durationType({ minMs: 1 }), {
     group: "command",

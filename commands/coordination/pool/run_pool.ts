@@ -211,7 +211,6 @@ async function runItems(
         report.itemEnded(ended);
         if (ended.result === "failed" && !signals.forwarded.aborted) notices?.run(failedPoolItem(component, ended));
       },
-      onAwaitingOthers: (count) => report.awaitingOthers(count),
       unprinted: output,
       stop,
       limit: wait.limit,
@@ -221,8 +220,7 @@ async function runItems(
       closesSession: true,
     });
     const isStopped = stop.aborted;
-    const facts = { codeOfFailure: jobs.exitCode(), ...values, loop, isShared: items.kind !== "query", isStopped };
-    const ending = decidePoolEnding(component, counts, facts);
+    const ending = decidePoolEnding(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
     await recordRun(zk, options, { counts, isStopped, place, clock, io, tookMs: clock.now() - startMs });
     if (counts.claimed > 0 || ending.message === null) summarize(counts);
     if (signals.forwarded.aborted && !jobs.hasBreach) throw signals.stop.reason;
@@ -287,29 +285,25 @@ const poolWaitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolW
 export function decidePoolEnding(
   component: string,
   counts: PoolItemCounts,
-  { codeOfFailure, total, loop, isShared, isStopped }: {
+  { codeOfFailure, total, loop, isStopped }: {
     readonly codeOfFailure: ExitCode;
     readonly total?: number | undefined;
     readonly loop: boolean;
-    /** Whether calls share the list, so that its items are not done while other calls have them. */
-    readonly isShared: boolean;
     /** True if a signal stopped the run. Then it is no mistake that items remain. */
     readonly isStopped: boolean;
   },
 ): PoolEnding {
   const { claimed, failed, busy, remaining } = counts;
   if (failed > 0) return { exitCode: codeOfFailure, reason: "failed", message: null, counts };
-  const isUnfinished = loop && remaining + (isShared ? busy : 0) > 0 && !isStopped;
+  const isUnfinished = loop && remaining > 0 && !isStopped;
   if (isUnfinished || (claimed === 0 && remaining + busy > 0)) {
     const message = remaining > 0
       ? notStartedMessage(component, counts, total)
-      : `no ${otherIf(claimed)}item of pool "${component}" is free; other calls process ${countWithNoun(busy, "item")}`;
+      : `no item of pool "${component}" is free; other calls process ${countWithNoun(busy, "item")}`;
     return { exitCode: exitCodes.BUSY, reason: claimed === 0 ? "nothing_free" : "items_left", message, counts };
   }
   return { exitCode: exitCodes.SUCCESS, reason: claimed === 0 ? "nothing_to_do" : "done", message: null, counts };
 }
-
-const otherIf = (claimed: number): string => (claimed === 0 ? "" : "other ");
 
 function notStartedMessage(
   component: string,
@@ -317,7 +311,7 @@ function notStartedMessage(
   total: number | undefined,
 ): string {
   const rest = `${countWithNoun(remaining, "item is", "items are")} left`;
-  const item = `no ${otherIf(claimed)}item of pool "${component}"`;
+  const item = `no ${claimed === 0 ? "" : "other "}item of pool "${component}"`;
   if (total === undefined) return `${item} was started; ${rest}`;
   return `${item} can start: ${countWithNoun(total, "item runs", "items run")} already, the limit of --total; ${rest}`;
 }

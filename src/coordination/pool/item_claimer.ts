@@ -127,13 +127,6 @@ export class PoolItemClaimer {
     else workList.markEndedSince(item);
   }
 
-  /** Looks at the items that other runs had. Those that have come back wait again. */
-  async lookAtBusy(): Promise<void> {
-    this.#options.workList.retryBusy();
-    await this.#skipTaken();
-    this.#misses = 0;
-  }
-
   /** Reads the states of several items at a time until one is free. Reads cost less than refused transactions. */
   async #skipTaken(): Promise<void> {
     for (let isFree = false; !isFree;) {

@@ -4,7 +4,7 @@ import type { PoolItemEnd } from "./pool_run_options.ts";
 import type { PoolItemCounts } from "./work_list.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { formatDuration } from "../../base/support/duration.ts";
-import { countWithNoun, printable } from "../../base/support/text.ts";
+import { printable } from "../../base/support/text.ts";
 import { ProgressLine } from "../../base/terminal/progress.ts";
 import type { PoolJobLog } from "./pool_job_log.ts";
 
@@ -78,14 +78,6 @@ export class PoolReport implements Disposable {
     const note = counts.failed === 0 ? "" : `${counts.failed} failed`;
     this.#progress.set({ note, total: counts.done + counts.failed + left });
     this.#progress.add(1);
-  }
-
-  /** Says that only items in other calls are left; `count` is their number. */
-  awaitingOthers(count: number): void {
-    const { quiet, component } = this.#options;
-    if (quiet) return;
-    const items = `${countWithNoun(count, "item")} of pool "${component}" ${count === 1 ? "runs" : "run"}`;
-    this.io.err(`baton: ${items} in other calls: waiting until they have ended; use -w to limit the wait\n`);
   }
 
   /**

@@ -9,9 +9,8 @@ import type { PoolPath } from "./pool_path.ts";
 import type { PoolItemCounts } from "./work_list.ts";
 
 /**
- * How long a run waits for the component's lock, and with `loop` for a permit, and for items that other runs of a
- * shared list have. With `whileChoosingMs`, the run waits for the lock at most this long, and only while another call
- * chooses items. It waits for a permit and for other runs without a limit.
+ * How long a run waits for the component's lock, and with `loop` for a permit. With `whileChoosingMs`, the run waits
+ * for the lock at most this long, and only while another call chooses items. It waits for a permit without a limit.
  */
 export type PoolWaitLimits = NonNullable<AcquireLockOptions["wait"]> | { readonly whileChoosingMs: number };
 
@@ -55,8 +54,6 @@ export interface PoolRunOptions {
   readonly limit?: AbortSignal;
   /** Called when the last try of an item has ended. */
   readonly onItemEnded?: (end: PoolItemEnd) => void;
-  /** Called once if this run only waits for items that other runs of the shared list have; with their number. */
-  readonly onAwaitingOthers?: (count: number) => void;
   /** The outputs of ended jobs that are not printed. While there are too many, no job starts. */
   readonly unprinted?: Pick<PoolOutput, "isFull" | "onRoom"> | null;
   /** Called with an error that does not stop the run. */

@@ -26,10 +26,7 @@ import { acquireLock, type AcquireLockOptions } from "../lock/acquire_lock.ts";
 
 /** How long to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short jobs. */
 const aheadMsMax = 1000;
-/**
- * The pause in milliseconds before a new list after a list without new items, while jobs run; and before another look
- * at the items that other runs of a shared list have.
- */
+/** While jobs run, the pause before a new list after a list without new items, in milliseconds. */
 const listAgainMs = 1000;
 /** How many items may wait when further ones are read. */
 const itemsAheadMax = 10_000;
@@ -69,8 +66,6 @@ class PoolRun {
   readonly #closing = new Set<Promise<void>>();
   #hasShortJobs = false;
   #ends = 0;
-  #lastEndMs = 0;
-  #hasToldAwaiting = false;
   /**
    * The last list: when it was read, and how many items had ended by then. `again` counts the lists before it that were
    * read since the last item ended.
@@ -153,47 +148,16 @@ class PoolRun {
       // A job that ended meanwhile may have freed a permit.
       if (this.#ends !== ends || !this.#isHeldBack && await this.#awaitPermit()) return true;
       const isOver = this.#isAtTotal && !this.#workList.isEmpty(); // no permit became free in time
-      if (this.#isStopping || isOver) return false;
-      if (!(this.#isHeldBack || this.#isListOpen || this.#awaitsOthersUntilMs !== null)) return false;
+      if (this.#isStopping || isOver || !(this.#isHeldBack || this.#isListOpen)) return false;
       if (this.#zk.session.ended.aborted) {
         this.#stopWithoutSession();
         return false;
       }
     }
     const oldest = this.#claimedAhead[0];
-    const releaseMs = oldest === undefined ? null : oldest.sinceMs + aheadMsMax;
-    const overMs = this.#running.size === 0 ? this.#awaitsOthersUntilMs : null;
-    if (overMs !== null) this.#tellAwaitingOthers();
-    const times = [releaseMs, overMs, this.#lookAgainMs].filter((ms) => ms !== null);
-    await this.#waitForEvent(times.length === 0 ? null : Math.min(...times));
+    await this.#waitForEvent(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
     this.#releaseClaimed(aheadMsMax);
     return true;
-  }
-
-  /** Whether other runs of the shared list have items of this run, which come back if such a run dies or fails. */
-  get #hasItemsWithOthers(): boolean {
-    return this.#options.loop && !this.#options.listsAgain && this.#ends > 0 && this.#workList.hasBusy();
-  }
-
-  /** When the wait for other runs is over, if this run has nothing else to do; null if it is over, or not needed. */
-  get #awaitsOthersUntilMs(): number | null {
-    const { wait, clock } = this.#options;
-    const waitMs = wait === "none" ? 0 : typeof wait === "number" ? wait : Infinity;
-    return this.#hasItemsWithOthers && clock.now() < this.#lastEndMs + waitMs ? this.#lastEndMs + waitMs : null;
-  }
-
-  /** Tells the caller once that the run waits, after a moment: mostly the other runs end at the same time. */
-  #tellAwaitingOthers(): void {
-    const { clock, onAwaitingOthers } = this.#options;
-    if (this.#hasToldAwaiting || clock.now() < this.#lastEndMs + listAgainMs) return;
-    this.#hasToldAwaiting = true;
-    onAwaitingOthers?.(this.#workList.counts().busy);
-  }
-
-  /** When to look again at the items that other runs have; null if there is no room for them. */
-  get #lookAgainMs(): number | null {
-    const hasRoom = !this.#isStopping && !this.#isAtTotal && !this.#isHeldBack && this.#claimableCount() > 0;
-    return hasRoom && this.#hasItemsWithOthers ? this.#listed.ms + listAgainMs : null;
   }
 
   /** Returns false if no permit is needed, or none became free in time. */
@@ -282,14 +246,13 @@ class PoolRun {
       await this.#claim(isWanted);
       const needsItems = !this.#isStopping && !this.#isAtTotal && this.#claimableCount() > 0;
       const isUnchanged = this.#listed.ends === this.#ends && !this.#isListOld; // since the last list
-      const isLookDue = clock.now() >= (this.#lookAgainMs ?? Infinity);
-      if (!needsItems || (isUnchanged && !isLookDue)) return;
+      if (!needsItems || isUnchanged) return;
       if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
       if (listsAgain) return await this.#listAgain();
       this.#listed = { ends: this.#ends, ms: clock.now(), again: 0 };
       // A busy item may have the same lock as an item of this run that is being released.
       if (this.#running.size === 0) await Promise.all(this.#closing);
-      await this.#claimer.lookAtBusy();
+      this.#workList.retryBusy();
       await this.#claim(isWanted);
     } catch (thrown) {
       if (!stop.aborted) this.#fail(thrown);
@@ -328,7 +291,7 @@ class PoolRun {
   }
 
   async #claim(isWanted: () => boolean): Promise<void> {
-    while (!this.#isStopping && !this.#isAtTotal && !this.#isHeldBack && !this.#workList.isEmpty() && isWanted()) {
+    while (!this.#isStopping && !this.#isAtTotal && !this.#isHeldBack && isWanted()) {
       if (this.#claimableCount() > 0 && !await this.#permits.tryEnsureFree(this.#claimedAhead.length + 1)) {
         this.#isAtTotal = true;
         return;
@@ -389,7 +352,6 @@ class PoolRun {
     const tookMs = this.#options.clock.now() - startMs;
     this.#hasShortJobs = tookMs < aheadMsMax;
     this.#ends++;
-    this.#lastEndMs = this.#options.clock.now();
     this.#running.delete(item);
     if (end?.result === "not_started") this.#workList.markNotStarted(item);
     else this.#workList.markEnded(item, end?.result ?? "failed");
@@ -411,8 +373,7 @@ class PoolRun {
    * Stops claiming, because no server responds and locks cannot be kept. With `loop`, it is an error if items are left.
    */
   #stopWithoutSession(): void {
-    const { remaining, busy } = this.#workList.counts();
-    const left = remaining + this.#claimedAhead.length + (this.#hasItemsWithOthers ? busy : 0);
+    const left = this.#workList.counts().remaining + this.#claimedAhead.length;
     if (!this.#isStopping && this.#options.loop && (left > 0 || this.#isListOpen)) {
       this.#fail(unreachableError(this.#context.component, left));
     }

@@ -127,10 +127,6 @@ export class PoolWorkList {
     this.#busy.clear();
   }
 
-  hasBusy(): boolean {
-    return this.#busy.size > 0;
-  }
-
   /** Returns the number of items that wait or run. */
   unfinishedCount(): number {
     return this.#waiting.size + this.#running.size;

@@ -43,14 +43,8 @@ export class PoolOracle {
   readonly #toDo: Set<string>;
   /** When an item was last done. */
   readonly #doneMs = new Map<string, number>();
-  /** When the list began that runs share now, or was begun last. */
-  #listBeganMs = 0;
-  /** When an item was last done or failed by a job that held it. */
-  readonly #endedMs = new Map<string, number>();
   /** Items that were done, as the disk has it, since the list began that runs share. */
-  #doneInList = new Set<string>();
-  /** The same of the list before, which has ended. */
-  #doneInLastList = new Set<string>();
+  readonly #doneInList = new Set<string>();
 
   constructor(
     world: SimWorld,
@@ -65,25 +59,16 @@ export class PoolOracle {
     tree.observers.push({
       nodeChanges: (before, after) => {
         // A new list begins with a new container.
-        if (after?.path === options.path.shared && after.czxid !== before?.czxid) {
-          this.#listEnds();
-          this.#listBeganMs = world.nowMs;
-        }
+        if (after?.path === options.path.shared && after.czxid !== before?.czxid) this.#doneInList.clear();
         if (after?.path.startsWith(`${options.path.records}/`) !== true || after.data === null) return;
         // The end of an item that was claimed and not run again has the time of its end.
         const { done, ended } = parseJsonFields(after.data);
         if (done === true && ended === undefined) this.#doneInList.add(nameOf(after.path));
       },
       committed: () => {
-        if (tree.childrenOf(options.path.shared).length === 0) this.#listEnds();
+        if (tree.childrenOf(options.path.shared).length === 0) this.#doneInList.clear();
       },
     });
-  }
-
-  #listEnds(): void {
-    if (this.#doneInList.size === 0) return;
-    this.#doneInLastList = this.#doneInList;
-    this.#doneInList = new Set();
   }
 
   get holder(): SimProcess | undefined {
@@ -131,28 +116,9 @@ export class PoolOracle {
     return running;
   }
 
-  /** When the list began that runs share now. */
-  get listBeganMs(): number {
-    return this.#listBeganMs;
-  }
-
-  /** The items that nobody has done or failed since `listBeganMs`, and that have no kept result. */
-  unfinishedSince(listBeganMs: number): readonly string[] {
-    const { items, isRemembered } = this.#options;
-    return items.filter((item) =>
-      (this.#endedMs.get(item) ?? -1) < listBeganMs && !(isRemembered && this.#isStoredAsDone(item))
-    );
-  }
-
-  /** The job has tried its item, and the item has failed. Call it while the lease is held. */
-  failed({ job: { item } }: JobInUse): void {
-    this.#endedMs.set(item, this.#world.nowMs);
-  }
-
   /** The job has done its item: the database knows it from now on. Call it while the lease is held. */
   done({ job: { item } }: JobInUse): void {
     this.#doneMs.set(item, this.#world.nowMs);
-    this.#endedMs.set(item, this.#world.nowMs);
     this.#toDo.delete(item);
   }
 
@@ -176,10 +142,7 @@ export class PoolOracle {
   /** Fails the run if an item is left when all clients have been served. */
   checkAllDone(): void {
     const { items, isQuery, isRemembered } = this.#options;
-    // A result that could not be stored is no reason to run an item again in the list in which it was done.
-    const isDone = (item: string) =>
-      this.#isStoredAsDone(item) || this.#doneInList.has(item) || this.#doneInLastList.has(item);
-    const isLeft = (item: string) => isRemembered ? !isDone(item) : !this.#doneMs.has(item);
+    const isLeft = (item: string) => isRemembered ? !this.#isStoredAsDone(item) : !this.#doneMs.has(item);
     const left = isQuery ? [...this.#toDo] : items.filter(isLeft);
     if (left.length > 0) this.#world.fail("items left", left.join(", "));
   }

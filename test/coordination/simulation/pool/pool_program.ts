@@ -48,10 +48,6 @@ class SimPoolHost extends RecipeClient {
   readonly #failed = new Set<string>();
   #list: ListedItems = { items: [], atMs: 0 };
   #runs = 0;
-  /** When the shared list of the run began; null before its first job. */
-  #listBeganMs: number | null = null;
-  /** Whether the run waits without a limit for items that other runs have. */
-  #isPatient = false;
   /** The number of items that the last run has got. */
   #given = { count: 0 };
 
@@ -100,14 +96,8 @@ class SimPoolHost extends RecipeClient {
     }
     const { done, failed, busy, skipped, remaining } = counts;
     const all = isCut || remaining > 0 ? this.#given.count : items.length;
-    if (isQuery) return;
-    if (done + failed + busy + skipped + remaining !== all) {
-      this.process.world.fail("items lost", `${this.process.name}: ${JSON.stringify(counts)}, of ${all} items`);
-    }
-    // A run that waits for others without a limit and ends well says that its list is finished.
-    if (isCut || !this.#isPatient || this.#listBeganMs === null || failed + remaining > 0) return;
-    const left = this.#shared.oracle.unfinishedSince(this.#listBeganMs);
-    if (left.length > 0) this.process.world.fail("ended early", `${this.process.name}: ${left.join(", ")}`);
+    if (isQuery || done + failed + busy + skipped + remaining === all) return;
+    this.process.world.fail("items lost", `${this.process.name}: ${JSON.stringify(counts)}, of ${all} items`);
   }
 
   #options(isQuiet: boolean, stop: AbortSignal): PoolRunOptions {
@@ -119,15 +109,7 @@ class SimPoolHost extends RecipeClient {
     const total = limit === 0 ? null : limit;
     const jobs = chance.whole(1, 3);
     let running = 0;
-    this.#failed.clear();
-    const loop = isQuiet || chance.is(0.6);
-    const part = chance.fork(`parts ${this.#runs++}`);
-    const comes = loop && !isQuery && settings.isComing === true && part.is(0.5);
-    this.#given = { count: comes ? 0 : settings.items.length };
-    this.#listBeganMs = null;
-    const retries = chance.oneOf([0, 0, 1]);
-    const wait = isQuiet ? "forever" : chance.oneOf(["forever", "none", 2000, { whileChoosingMs: 5000 }] as const);
-    this.#isPatient = loop && (wait === "forever" || typeof wait === "object");
+    let retries = 0;
     const run = async (job: PoolJob) => {
       if (++running > jobs) process.world.fail("too many jobs", `${process.name} runs ${running} of ${jobs}`);
       this.#failed.delete(job.item);
@@ -136,14 +118,19 @@ class SimPoolHost extends RecipeClient {
       if (mayRunAgain && job.attempt <= retries) this.#failed.add(job.item);
       return end;
     };
+    this.#failed.clear();
+    const loop = isQuiet || chance.is(0.6);
+    const part = chance.fork(`parts ${this.#runs++}`);
+    const comes = loop && !isQuery && settings.isComing === true && part.is(0.5);
+    this.#given = { count: comes ? 0 : settings.items.length };
     return {
       path,
       jobs,
       total,
       loop,
-      retries,
+      retries: retries = chance.oneOf([0, 0, 1]),
       rememberMs: isRemembered ? rememberMs : null,
-      wait,
+      wait: isQuiet ? "forever" : chance.oneOf(["forever", "none", 2000, { whileChoosingMs: 5000 }] as const),
       list: () => isQuery ? this.#query() : Promise.resolve(comes ? [] : settings.items),
       later: comes ? this.#parts(part, isQuiet) : null,
       listsAgain: isQuery,
@@ -187,7 +174,6 @@ class SimPoolHost extends RecipeClient {
     const { oracle, settings, isQuiet } = this.#shared;
     const { clock, world, name } = this.process;
     const running = oracle.began(this.process, job, { total, list: this.#list });
-    this.#listBeganMs ??= oracle.listBeganMs;
     world.count("jobs");
     world.log(() => `${name} runs ${job.item}, try ${job.attempt}`);
     try {
@@ -203,10 +189,7 @@ class SimPoolHost extends RecipeClient {
         world.count("mark item lost at work");
         return { ...ending, result: "failed", what: "was stopped, because it lost its lock" };
       }
-      if (!isQuiet() && this.chance.is(0.2)) {
-        oracle.failed(running);
-        return { ...ending, result: "failed", what: "exited with 1" };
-      }
+      if (!isQuiet() && this.chance.is(0.2)) return { ...ending, result: "failed", what: "exited with 1" };
       oracle.done(running);
       return { ...ending, result: "done", what: "exited with 0" };
     } finally {

@@ -2,7 +2,6 @@
 import { expect, spyOn, test } from "bun:test";
 import { acquireLock } from "../../../../src/coordination/lock/acquire_lock.ts";
 import type { LockPath } from "../../../../src/coordination/nodes/node_paths.ts";
-import type { PoolJob, PoolJobEnd } from "../../../../src/coordination/pool/pool_run_options.ts";
 import { poolPath } from "../../../../src/coordination/pool/pool_path.ts";
 import { PoolPermits } from "../../../../src/coordination/pool/run_pool_items.ts";
 import { childrenIn } from "../../../support/fake_tree.ts";
@@ -105,69 +104,6 @@ test("what was busy is looked at once more, and not tried where it still is, wit
   expect(tried.filter((path) => busy.some(({ lock }) => path === lock)).length).toBe(2);
   expect(looked.filter((path) => busy.some(({ holders }) => path === holders)).length).toBe(2 * 30);
   expect(queued.filter((path) => busy.some(({ queue }) => path.startsWith(queue)))).toEqual([]);
-});
-
-/** A run of 1, 2 and 3 beside another client that has 3, 5 seconds after the run has done the others. */
-async function runBesideHolder(options: Parameters<typeof poolRunIn>[2]) {
-  const bench = new LockBench();
-  const held = await bench.within(acquireLock(bench.client(), "item", {
-    path: poolOfC.item("3"),
-    clock: bench.clock,
-  }));
-  const { ended, ran } = poolRunIn(bench, bench.client(), options);
-  await bench.clock.advance(4500);
-  return { held, ended, ran };
-}
-
-for (const rememberMs of [null, 3_600_000]) {
-  test(`an item that comes back from another run is run before the end; results kept: ${rememberMs}`, async () => {
-    const { held, ended, ran } = await runBesideHolder({ wait: { whileChoosingMs: 1000 }, rememberMs });
-    expect(ran).toEqual(["1", "2"]);
-    await held.release();
-    expect(await ended).toMatchObject({ done: 3, busy: 0 });
-    expect(ran).toEqual(["1", "2", "3"]);
-  });
-}
-
-test("an item that comes back while this run has room is run at once", async () => {
-  const bench = new LockBench();
-  const path = poolOfC.item("3");
-  const held = await bench.within(acquireLock(bench.client(), "item", { path, clock: bench.clock }));
-  const ran: string[] = [];
-  const long = Promise.withResolvers<void>();
-  const run = async ({ item }: PoolJob): Promise<PoolJobEnd> => {
-    ran.push(item);
-    if (item === "2") await long.promise;
-    return { result: "done", what: "", mayRetry: false, stopsPool: false, keepsLock: false };
-  };
-  const { ended } = poolRunIn(bench, bench.client(), { run, jobs: 2 });
-  await bench.clock.advance(0);
-  await held.release();
-  await bench.clock.advance(2000);
-  expect(ran).toEqual(["1", "2", "3"]);
-  long.resolve();
-  expect(await ended).toMatchObject({ done: 3 });
-});
-
-test("the wait for other runs ends after -w or with a signal; a query and a round do not wait", async () => {
-  for (
-    const [options, isOver] of [
-      [{ wait: 4000 }, true],
-      [{ wait: "none" }, true],
-      [{ wait: "forever", listsAgain: true }, true],
-      [{ wait: "forever", loop: false, jobs: 3 }, true],
-      [{ wait: "forever" }, false],
-    ] as const
-  ) {
-    const stop = new AbortController();
-    const { ended } = await runBesideHolder({ ...options, stop: stop.signal });
-    let isEnded = false;
-    void ended.then(() => isEnded = true);
-    await Promise.resolve();
-    expect([options, isEnded]).toEqual([options, isOver]);
-    stop.abort(new Error("stopped"));
-    expect(await ended).toMatchObject({ done: 2, busy: 1 });
-  }
 });
 
 test("items that share a lock are run one after the other, and none is left out", async () => {

@@ -106,12 +106,8 @@ test("what says how items are run is refused where none is, and what a file or a
 
 test("the exit code follows from what became of the items", () => {
   const counts = { claimed: 0, done: 0, failed: 0, busy: 0, skipped: 0, remaining: 0 };
-  const usual = { codeOfFailure: 79, loop: false, isShared: true, isStopped: false } as const;
-  const endOf = (
-    part: Partial<typeof counts>,
-    total?: number,
-    more: { loop?: boolean; isShared?: boolean; isStopped?: boolean } = {},
-  ) => decidePoolEnding("c", { ...counts, ...part }, { ...usual, total, ...more });
+  const endOf = (part: Partial<typeof counts>, total?: number, more: { loop?: boolean; isStopped?: boolean } = {}) =>
+    decidePoolEnding("c", { ...counts, ...part }, { codeOfFailure: 79, total, loop: false, isStopped: false, ...more });
   const codeOf = (part: Partial<typeof counts>) => endOf(part).exitCode;
   expect(codeOf({})).toBe(0);
   expect(codeOf({ skipped: 3 })).toBe(0);
@@ -131,14 +127,6 @@ test("the exit code follows from what became of the items", () => {
     message: 'no other item of pool "c" can start: 1 item runs already, the limit of --total; 7 items are left',
   });
   expect(endOf(some, 1, { loop: true, isStopped: true })).toMatchObject({ exitCode: 0, reason: "done" });
-  const withOthers = { claimed: 2, done: 2, busy: 1 };
-  expect(endOf(withOthers, undefined, { loop: true })).toMatchObject({
-    exitCode: 75,
-    reason: "items_left",
-    message: 'no other item of pool "c" is free; other calls process 1 item',
-  });
-  expect(endOf(withOthers, undefined, { loop: true, isShared: false }).exitCode).toBe(0);
-  expect(endOf(withOthers, undefined, { loop: true, isStopped: true }).exitCode).toBe(0);
   expect(endOf({ remaining: 1 })).toMatchObject({
     exitCode: 75,
     message: 'no item of pool "c" was started; 1 item is left',
