@@ -231,13 +231,13 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
     [values.tick !== undefined, "--tick", values.limit !== undefined, "-N"],
     [values.tick !== undefined, "--tick", values.recipe !== undefined, "--recipe"],
     [values.tick !== undefined, "--tick", values.onBusyFor !== undefined, "--on-busy-for"],
-    ...Object.entries<SettingTable[string]>(tickSettings).map(([name, { flag }]) =>
-      [flags.has(name) && values.tick === undefined, flag ?? "", true, "no --tick"] as const
-    ),
   ] as const;
   for (const [one, oneFlag, other, otherFlag] of pairs) {
     if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} cannot be used together`);
   }
+  if (values.tick !== undefined) return;
+  const [needless] = Object.entries<SettingTable[string]>(tickSettings).filter(([name]) => flags.has(name));
+  if (needless !== undefined) throw new BatonError("USAGE", `${needless[1].flag} needs --tick`);
 }
 
 function waitMsOf(values: LockValues): number | undefined {

@@ -88,7 +88,7 @@ function judgePool({ name, failed }: FollowedPoolRow): Finding[] {
     makeFinding("pool-items-failed", {
       where: `pool ${JSON.stringify(name)}`,
       what,
-      action: `baton pool status ${shellQuoteIfNeeded(name)}`,
+      action: `run the call again, which retries them; baton pool status ${shellQuoteIfNeeded(name)} lists them`,
     }),
   ];
 }
@@ -105,7 +105,9 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
   const findings: Finding[] = [];
   if (isScheduleOverdue(row, nowMs)) {
     const what = `the tick of ${minuteOf(next)} has not begun on any host`;
-    const action = "check that cron or baton cron runs on a host: baton explain " + shellQuoteIfNeeded(name);
+    const quoted = shellQuoteIfNeeded(name);
+    const action = `check that cron or baton cron runs on a host: baton explain ${quoted}; if no host ` +
+      `has this schedule now: baton cron forget ${quoted}`;
     findings.push(makeFinding("schedule-overdue", { where, what, action }));
   }
   if (running !== null) {

@@ -256,7 +256,7 @@ describe("64: the options contradict each other, and nothing was taken", () => {
     ["a --tick @daily -N 3", "--tick and -N cannot be used together"],
     ["a --tick @daily --retry 1", "--retry needs --catch-up"],
     ["a --tick @daily --catch-up 31d", "a duration of at most 720h"],
-    ["a --catch-up 1h", "--catch-up and no --tick cannot be used together"],
+    ["a --catch-up 1h", "--catch-up needs --tick"],
     ["a --tick @daily --overlap skip -w 1", "--overlap skip and -w exclude each other"],
     ["a b --tick @daily", "--tick takes one lock"],
   ];

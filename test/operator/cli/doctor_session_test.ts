@@ -56,7 +56,10 @@ for (const kind of backends) {
       const found = await session.run('"$baton" doctor --json -q');
       expect(found.code).toBe(1);
       expect(JSON.parse(found.stdout).findings).toMatchObject([
-        { id: "pool-items-failed", where: 'pool "work"', what: "1 item failed", action: "baton pool status work" },
+        {
+          ...{ id: "pool-items-failed", where: 'pool "work"', what: "1 item failed" },
+          action: "run the call again, which retries them; baton pool status work lists them",
+        },
         {
           ...{ id: "schedule-failing", where: 'schedule "0 0 * * *" of lock "daily"' },
           action: "baton history daily says why; run the job by hand if it cannot wait for its next tick, then " +
