@@ -31,7 +31,7 @@ type CommandEnd = { readonly kind: "exited"; readonly code: number } | { readonl
 
 /** Resolves at the processor, if it still runs. */
 export function runModel({ process, lease, timeoutMs, act, onGone }: CommandRun): Promise<CommandEnd> {
-  const { world, machine } = process;
+  const { world, machine, life } = process;
   const chance = world.chance.fork(`guard ${world.nowMs}`);
   let isGone = false;
   return new Promise((resolve) => {
@@ -41,7 +41,8 @@ export function runModel({ process, lease, timeoutMs, act, onGone }: CommandRun)
       isGone = true;
       stops[Symbol.dispose]();
       onGone(code);
-      if (end !== null) process.schedule("network", 0, () => resolve(end));
+      // A command outlives a killed processor by up to a second: the processor may have started again by then.
+      if (end !== null && process.life === life) process.schedule("network", 0, () => resolve(end));
     };
     world.after(act.runsMs, () => gone(act.code, { kind: "exited", code: act.code }));
     world.after(timeoutMs, () => gone(null, { kind: "late" }));

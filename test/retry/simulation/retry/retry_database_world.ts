@@ -142,6 +142,7 @@ class DatabaseWorld {
       ...{ policy: rules.policy, maxCrashes: rules.maxCrashes, drops: rules.drops },
       ...{ order: values.retryOrder, kind, concurrency: values.retryConcurrency },
       database: {
+        leaseMs: values.retryLease,
         isWritten: (seq, fence) => database.tables.messages.get(seq)?.ended.split(",").includes(String(fence)) === true,
       },
     });

@@ -73,13 +73,15 @@ export interface OracleOptions {
   readonly database?: {
     /** Whether the result of the try with this fencing number is written. */
     readonly isWritten: (seq: number, fence: number) => boolean;
+    /** The duration of a lease, in milliseconds: a claim that is answered late is tried before its end. */
+    readonly leaseMs: number;
   };
 }
 
 /** The longest time after the end of a lease until its tries have ended, in milliseconds. */
 const lateMsMax = 1000;
 
-/** The longest time from the claim of a message to its try in a process that runs, in milliseconds. */
+/** The longest time from the claim of a message in a file to its try, in a process that runs, in milliseconds. */
 const claimedMs = 1000;
 
 const exactClock = { wallSteps: [], clockRate: 1 } as const satisfies Pick<SimMachine, "wallSteps" | "clockRate">;
@@ -300,7 +302,8 @@ export class RetryOracle {
   /** A message that was claimed before the pause may be tried a little later. */
   #checkPause(process: SimProcess, id: string): void {
     const sinceMs = this.#pausedSinceMs;
-    if (sinceMs === null || this.world.nowMs < sinceMs + claimedMs) return;
+    const lateMs = this.#options.database?.leaseMs ?? claimedMs;
+    if (sinceMs === null || this.world.nowMs < sinceMs + lateMs) return;
     if (Math.max(process.runsSinceMs, process.machine.wokenAtMs) > sinceMs) return;
     this.world.fail("tried in a pause", `${id} by ${process.name}, paused since ${sinceMs}`);
   }
