@@ -7,7 +7,9 @@ import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { topicClientStatesFolder } from "../../src/pubsub/client/state_folder.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
+import { formatDuration } from "../../src/base/support/duration.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { ownUserName } from "../../src/base/support/user_name.ts";
 import type { CommandCall } from "../command.ts";
@@ -44,8 +46,8 @@ export async function openPubsubRequester(call: ClientConnectionCall): Promise<P
 }
 
 /**
- * Opens the state of a client ID in a topic, which only one process at a time can use. If another process uses it and
- * `waits` is false, rejects immediately with LOCK_BUSY.
+ * Opens the state of a client ID in a topic, which only one process at a time can use. If another process uses it,
+ * rejects with LOCK_BUSY: after --timeout, or immediately if `waits` is false.
  */
 export async function openClientState(
   call: ClientConnectionCall,
@@ -58,10 +60,16 @@ export async function openClientState(
 ): Promise<ClientState> {
   const { values: { quiet, pubsubTimeout }, io } = call;
   const onWait = (why: string) => {
-    if (!quiet) io.err(`baton: waiting for ${why} in this topic; with another --id both run at the same time\n`);
+    const sentence = `waiting up to ${formatDuration(pubsubTimeout)} (--timeout) for ${why} in this topic`;
+    if (!quiet) io.err(`baton: ${sentence}; with another --id both run at the same time\n`);
   };
   const waitMs = waits ? pubsubTimeout : 0;
-  return await ClientState.open(clientStateFolder(call, topic), id, { waitMs, clock: systemClock(), signal, onWait });
+  try {
+    return await ClientState.open(clientStateFolder(call, topic), id, { waitMs, clock: systemClock(), signal, onWait });
+  } catch (thrown) {
+    if (!waits || !(thrown instanceof BatonError) || thrown.code !== "LOCK_BUSY") throw thrown;
+    throw new BatonError("LOCK_BUSY", `${thrown.message}; --timeout sets this limit`, { cause: thrown });
+  }
 }
 
 /** Returns the folder for the states of all clients in a topic. Throws CONFIG for a user without a home folder. */

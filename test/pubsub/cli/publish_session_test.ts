@@ -184,11 +184,15 @@ describe("two processes of one user at the same time", () => {
   test("a second subscriber learns which process it waits for, ends with 75, and gets all by another ID", async () => {
     const topic = newTopic();
     const first = await subscriber(topic);
-    const busy = await run(`@subscribe ${topic} --timeout 5s`);
+    const busy = await run(`@subscribe ${topic} --until-empty -w 100ms --timeout 5s`);
     const who = process.platform === "linux" ? `process ${first.child.pid} is using it` : "is using it";
     expect(busy).toMatchObject({ code: 75, stdout: "" });
-    expect(busy.stderr).toContain(`waiting for client ID "${me}": ${who} in this topic; with another --id both run`);
-    expect(busy.stderr).toContain(`Cannot use client ID "${me}": ${who}, and has not ended within 5 s`);
+    expect(busy.stderr).toContain(
+      `waiting up to 5 s (--timeout) for client ID "${me}": ${who} in this topic; with another --id both run`,
+    );
+    expect(busy.stderr).toContain(
+      `Cannot use client ID "${me}": ${who}, and has not ended within 5 s; --timeout sets this limit`,
+    );
     const second = await subscriber(`${topic} --id other -n 1`);
     await run(`@publish ${topic} both`);
     expect((await second.ended).stdout).toBe("both\n");
