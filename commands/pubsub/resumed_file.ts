@@ -3,8 +3,8 @@
  * in each call. Finds the messages that are new, notices a rotation, and finds the file that has the old content.
  */
 import type { Stats } from "node:fs";
-import { type FileHandle, open, readdir, stat } from "node:fs/promises";
-import { basename, dirname, extname, join } from "node:path";
+import { type FileHandle, open, readdir, readlink, realpath, stat } from "node:fs/promises";
+import { basename, dirname, extname, join, resolve } from "node:path";
 import { pipeline, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { emptyInputDigest, extendInputDigest, wholeInputDigest } from "../../src/pubsub/client/input_checkpoints.ts";
@@ -127,12 +127,12 @@ export type ReplacedFileDecision =
 export function decideReplacedFile(
   { taken, file: mark }: PutInputProgress,
   now: FileComparison,
-  old: object | null,
+  old: Pick<OldFile, "isRotation"> | null,
 ): ReplacedFileDecision {
   if (now.isEmpty && old === null) return "new";
   if (!now.hasMessages) return "no messages yet";
   if (mark === undefined) return "unclear";
-  if (taken === 0 || mark.emptyIno === now.ino) return "new";
+  if (taken === 0 || mark.emptyIno === now.ino || old?.isRotation === true) return "new";
   return now.startsAlike || now.hasLast ? "unclear" : "new";
 }
 
@@ -213,7 +213,7 @@ export async function compareResumedFile(
   return { ino: file.ino, isEmpty: file.size === 0, hasMessages: starts.length > 0, startsAlike, hasLast };
 }
 
-/** A rotated file: its name is the log's with a number or a date, as in app.log.1 or app.log-20261129. */
+/** A rotated file. Most have the log's name with a number or a date, as in app.log.1 or app.log-20261129. */
 export interface RotatedFile {
   readonly path: string;
   readonly ino: number;
@@ -226,6 +226,8 @@ export interface RotatedFile {
 export interface OldFile extends RotatedFile {
   /** False if the file is a copy. */
   readonly isRenamed: boolean;
+  /** True if the file was renamed to a name that only a rotation gives: no editor does so with its backups. */
+  readonly isRotation: boolean;
 }
 
 /** The files beside a log that had its name before, as far as messages of them may be missing. */
@@ -254,10 +256,12 @@ export async function findRotatedFiles(
 ): Promise<RotatedFiles> {
   const { file: mark, taken } = place;
   if (mark === undefined) return noRotatedFiles;
-  const others = await filesBeside(path);
-  const renamed = mark.ino === ino ? [] : others.filter((other) => other.ino === mark.ino);
-  const written = others.filter((other) => /^[.-]/.test(other.suffix) && wasWrittenSince(other, mark));
-  const unknown = written.filter((other) => !known.has(other.ino));
+  const others = (await filesBeside(path)).filter((other) => other.ino !== ino);
+  const renamed = others.filter((other) => other.ino === mark.ino);
+  const written = others.filter((other) =>
+    (other.isOfLog || other.isRotated) && wasWrittenSince(other, mark.modifiedMs)
+  );
+  const unknown = others.filter((other) => !known.has(other.ino));
   for (const candidates of [renamed, taken === 0 ? [] : written]) {
     const found = [];
     for (const candidate of candidates) {
@@ -266,17 +270,19 @@ export async function findRotatedFiles(
     }
     const [old] = found;
     if (old === undefined || found.some(({ ino }) => ino !== old.ino)) continue;
-    return { old: { ...old, isRenamed: candidates === renamed }, ...sortRotatedFiles(unknown, old, mark.modifiedMs) };
+    const isRenamed = candidates === renamed;
+    const isRotation = isRenamed && (old.isRotated || (old.rotation !== null && !isCount(old.rotation)));
+    return { old: { ...old, isRenamed, isRotation }, ...sortRotatedFiles(unknown, old, mark.modifiedMs) };
   }
   return { old: null, ...sortRotatedFiles(unknown, null, mark.modifiedMs) };
 }
 
 export const noRotatedFiles: RotatedFiles = { old: null, newer: [], doubtful: [] };
 
-function wasWrittenSince({ path, modifiedMs }: RotatedFile, mark: PutFileMark): boolean {
+function wasWrittenSince({ path, modifiedMs }: RotatedFile, sinceMs: number): boolean {
   // Some programs that compress a file keep only the seconds of its time.
-  const lostMs = decompressor(path) === null ? 0 : mark.modifiedMs % 1000;
-  return modifiedMs >= mark.modifiedMs - lostMs;
+  const lostMs = decompressor(path) === null ? 0 : sinceMs % 1000;
+  return modifiedMs >= sinceMs - lostMs;
 }
 
 /** Returns true if a file is still as it was when it had this size and was found to have nothing new. */
@@ -284,40 +290,70 @@ export function isUnchanged(file: RotatedFile, mark: PutFileMark, quietSize: num
   return file.size === quietSize && file.ino === mark.ino && file.modifiedMs === mark.modifiedMs;
 }
 
-export interface FileBeside extends RotatedFile {
-  /** The end of the file's name, after the name of the log; empty if the name begins in another way. */
-  readonly suffix: string;
+/** The parts of a file's name that tell of its rotation. */
+export interface RotatedName {
+  /** The number, the date or the time stamp in the name; null if there is none. */
+  readonly rotation: string | null;
+  /** The name with `#` for each number. Files of one log that are rotated in the same way have the same one. */
+  readonly scheme: string;
+  /** True if the name is the log's with an end, as in app.log.bak. */
+  readonly isOfLog: boolean;
+  /** True if the name is the log's with a number or a date at its end, or with a date before .log. */
+  readonly isRotated: boolean;
+}
+
+export interface FileBeside extends RotatedFile, RotatedName {
+  /** When the file was last written or renamed, or its time was set. */
+  readonly changedMs: number;
 }
 
 /**
  * Decides which rotated files were the log after the old one, which had the log's name until after `sinceMs`, a time.
- * `written` are those that were written since. Their names must say the same, because a late line changes the time of a
- * file, and some programs give the newest file the highest number.
+ * The names and the times must say the same, because a late line changes the time of a file, some programs set it back,
+ * and some give the newest file the highest number. Files that changed before then are of no interest.
  */
 export function sortRotatedFiles(
-  written: readonly FileBeside[],
+  others: readonly FileBeside[],
   old: FileBeside | null,
   sinceMs: number,
 ): Pick<RotatedFiles, "newer" | "doubtful"> {
-  const rotated = written.filter((file) => file.ino !== old?.ino && rotationOf(file) !== null).toSorted(compareAge);
+  const isSameScheme = (file: FileBeside) => old !== null && old.rotation !== null && file.scheme === old.scheme;
+  const rotated = others.filter((file) =>
+    file.ino !== old?.ino && (isSameScheme(file) || (file.isRotated && (file.isOfLog || old === null)))
+  ).toSorted(compareAge);
   const isNewer = (file: FileBeside) => old !== null && compareAge(file, old) > 0;
+  const isCounted = ({ rotation }: FileBeside) => rotation !== null && isCount(rotation);
   // A file of the same time may have been written before. Compressing one can cut its time to seconds.
-  const isSure = (file: FileBeside) => isNewer(file) && (file.modifiedMs > sinceMs || decompressor(file.path) !== null);
+  const isSure = (file: FileBeside) =>
+    isNewer(file) && wasWrittenSince(file, sinceMs) && (file.isOfLog || !isCounted(file)) &&
+    (file.modifiedMs > sinceMs || decompressor(file.path) !== null);
+  // Where the newest file has the highest number, an older one may be compressed now.
+  const isChanged = (file: FileBeside) =>
+    wasWrittenSince(file, sinceMs) ||
+    (file.changedMs > sinceMs && (!isCounted(file) || decompressor(file.path) === null));
   const isDoubtful = (file: FileBeside) =>
-    !isSure(file) && (isNewer(file) || file.modifiedMs > (old?.modifiedMs ?? sinceMs));
+    !isSure(file) && (isNewer(file) ? isChanged(file) : file.modifiedMs > (old?.modifiedMs ?? sinceMs));
   return { newer: rotated.filter(isSure), doubtful: rotated.filter(isDoubtful) };
 }
 
 /** Returns a positive number if `a` was the log after `b`, by their names if both have a number or a date. */
 function compareAge(a: FileBeside, b: FileBeside): number {
-  const first = rotationOf(a);
-  const second = rotationOf(b);
-  const isCount = first !== null && first.length <= rotationCountDigits;
-  if (first === null || second === null || isCount !== second.length <= rotationCountDigits) {
+  const { rotation: first } = a;
+  const { rotation: second } = b;
+  const isComparable = a.scheme === b.scheme || (a.isRotated && b.isRotated);
+  if (first === null || second === null || !isComparable || isCount(first) !== isCount(second)) {
     return a.modifiedMs - b.modifiedMs;
   }
-  const order = first.localeCompare(second, "en", { numeric: true });
-  return isCount ? -order : order;
+  // Hexadecimal time stamps have one length.
+  const order = first.length === second.length
+    ? Number(first > second) - Number(first < second)
+    : first.localeCompare(second, "en", { numeric: true });
+  return isCount(first) ? -order : order;
+}
+
+/** Returns true for a number that counts from the newest file on, false for a date or a time stamp. */
+function isCount(rotation: string): boolean {
+  return rotation.length <= rotationCountDigits;
 }
 
 /** A number with more digits is a date. One with fewer counts from the newest file on. */
@@ -342,26 +378,56 @@ export function decompressor(path: string): string | null {
   return decompressors.get(extname(path).slice(1)) ?? null;
 }
 
-/** Returns the number or the date in the name of a rotated file; null for other files. */
-function rotationOf({ suffix }: FileBeside): string | null {
-  const name = decompressor(suffix) === null ? suffix : suffix.slice(0, -extname(suffix).length);
-  return /^[.-](\d[\d.:T_-]*)$/.exec(name)?.[1] ?? null;
+const aNumber = /[0-9a-f]{8,}|[0-9]+/g;
+
+/** Reads the name of a file beside a log that has these names: its own one, and that of the file that it links to. */
+export function readRotatedName(name: string, logNames: readonly string[]): RotatedName {
+  const plain = decompressor(name) === null ? name : name.slice(0, -extname(name).length);
+  const starts = logNames.flatMap((log) => [
+    { start: log, isOfLog: true, end: "" },
+    { start: log.slice(0, log.length - extname(log).length), isOfLog: false, end: extname(log) },
+  ]).filter(({ start }) => plain.startsWith(start)).toSorted((a, b) => b.start.length - a.start.length);
+  const { start, isOfLog, end } = starts[0] ?? { start: "", isOfLog: false, end: "" };
+  const rest = plain.slice(start.length);
+  const numbers = [...rest.matchAll(aNumber)];
+  const first = numbers.at(0);
+  const last = numbers.at(-1);
+  const rotation = first && last ? rest.slice(first.index, last.index + last[0].length) : null;
+  const isNumber = rest.endsWith(end) && /^[.-]\d[\d.:TZ_+-]*$/.test(rest.slice(0, rest.length - end.length));
+  return {
+    rotation,
+    scheme: start + rest.replaceAll(aNumber, "#"),
+    isOfLog: isOfLog && /^[.-]/.test(rest),
+    // A small number before .log may be that of another program.
+    isRotated: isNumber && start !== "" && (isOfLog || (rotation?.length ?? 0) >= dateDigits),
+  };
 }
+
+/** The digits of a short date. */
+const dateDigits = 6;
 
 /** Lists the files in the folder of a log. Leaves out a file that is being compressed: the original is still there. */
 async function filesBeside(path: string): Promise<FileBeside[]> {
-  const folder = dirname(path);
-  const own = basename(path);
+  const target = await linkedFile(path);
+  const folder = dirname(target);
+  const own = [basename(target), basename(path)];
   const files: FileBeside[] = [];
   const names = new Set(await readdir(folder));
   for (const name of names) {
     const found = await stat(join(folder, name)).catch(() => null); // it may just have been removed
     const isPart = decompressor(name) !== null && names.has(name.slice(0, -extname(name).length));
-    if (name === own || !found?.isFile() || isPart) continue;
-    const suffix = name.startsWith(own) ? name.slice(own.length) : "";
-    files.push({ path: join(folder, name), ino: found.ino, modifiedMs: found.mtimeMs, size: found.size, suffix });
+    if (own.includes(name) || !found?.isFile() || isPart) continue;
+    const { ino, mtimeMs: modifiedMs, ctimeMs: changedMs, size } = found;
+    files.push({ path: join(folder, name), ino, modifiedMs, changedMs, size, ...readRotatedName(name, own) });
   }
   return files;
+}
+
+/** Returns the path of the file that a symbolic link names, which may not be there yet; other paths as they are. */
+async function linkedFile(path: string): Promise<string> {
+  const target = await readlink(path).catch(() => null);
+  if (target === null) return path;
+  return await realpath(path).catch(() => resolve(dirname(path), target));
 }
 
 /** Throws IO if the file that was renamed cannot be read. Any other file that cannot be read is not the old one. */

@@ -4,12 +4,14 @@ import {
   appendFileSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -19,7 +21,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { putInputMessages } from "../../../../commands/pubsub/client_put.ts";
 import { openSplitPutInput } from "../../../../commands/pubsub/put_input.ts";
-import { decideReplacedFile, sortRotatedFiles } from "../../../../commands/pubsub/resumed_file.ts";
+import { decideReplacedFile, readRotatedName, sortRotatedFiles } from "../../../../commands/pubsub/resumed_file.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
@@ -407,18 +409,22 @@ describe("lines that a program adds to the old file after the new one was read",
   });
 });
 
+function fileOfLog(suffix: string, ino: number, modifiedMs: number) {
+  return { path: suffix, ino, modifiedMs, changedMs: modifiedMs, size: 0, ...readRotatedName(`log${suffix}`, ["log"]) };
+}
+
 test.each([
   ["counted", [".3", ".2", ".1"]],
   ["counted in ten", [".10", ".9.gz", ".1"]],
   ["dated", ["-20251231", "-20260101", "-20260102"]],
   ["dated with dashes", [".2025-12-31", ".2026-01-01_9", ".2026-01-01_10"]],
 ])("which rotated file was the log after another: %s", (_, suffixes) => {
-  const others = suffixes.map((suffix, at) => ({ path: suffix, ino: at, modifiedMs: -at, size: 0, suffix }));
+  const others = suffixes.map((suffix, at) => fileOfLog(suffix, at, 10 - at));
   const after = (old: number | null) => {
     const { newer, doubtful } = sortRotatedFiles(
       others.toReversed(),
       old === null ? null : others[old] ?? null,
-      old === null ? -2 : -3,
+      old === null ? 8 : 7,
     );
     return [newer, doubtful].map((files) => files.map(({ path }) => path));
   };
@@ -429,7 +435,7 @@ test.each([
 });
 
 test("files that are not the log of an earlier time, and those whose names tell no order", () => {
-  const file = (suffix: string, at: number) => ({ path: suffix, ino: at, modifiedMs: at, size: 0, suffix });
+  const file = (suffix: string, at: number) => fileOfLog(suffix, at, at);
   const others = [".swp", ".changed", ".offset", ".1.tmp", "", "1", ".1", "-20260101"].map(file);
   const { newer, doubtful } = sortRotatedFiles(others, { ...file(".old", 6), ino: 99 }, 0);
   expect([newer, doubtful].map((files) => files.map(({ path }) => path))).toEqual([["-20260101"], []]);
@@ -438,6 +444,110 @@ test("files that are not the log of an earlier time, and those whose names tell 
     newer: [{ path: ".2.gz" }],
     doubtful: [{ path: ".1" }],
   });
+});
+
+describe("files that several rotations gave other names", () => {
+  test.each([
+    ["app.log", "app-20261128.log", "app-20261129.log"],
+    ["app.log", "app.log.20261128T101010Z", "app.log.20261129T101010Z"],
+    ["current", "@40000000674a00f9.s", "@40000000674a00fa.s"],
+  ])("%s to %s are put in order", async (name, first, second) => {
+    const path = join(folder, name);
+    writeFileSync(path, "1\n");
+    await put({ path });
+    appendFileSync(path, "2\n");
+    renameSync(path, join(folder, first));
+    writeFileSync(path, "3\n");
+    renameSync(path, join(folder, second));
+    for (const other of ["app-error.log", "app-1.log", "app-error-20261129.log", "@lock"]) {
+      writeFileSync(join(folder, other), "other\n");
+    }
+    writeFileSync(path, "4\n");
+    expect((await put({ path })).result).toBe(3);
+    expect(await put({ path })).toEqual({ result: 0, said: nothingLeft });
+    expect(stored).toEqual(["1", "2", "3", "4"]);
+  });
+
+  test.each([
+    ["20261127", "20261128", "20261129", 3],
+    ["1", "2", "3", "2, not all"],
+  ])("a symbolic link to app-%s.log is switched", async (first, second, third, result) => {
+    const file = (at: string) => join(folder, `app-${at}.log`);
+    writeFileSync(file(first), "1\n");
+    symlinkSync(file(first), log);
+    await put();
+    appendFileSync(file(first), "2\n");
+    writeFileSync(file(second), "3\n");
+    writeFileSync(file(third), "4\n");
+    utimesSync(file(second), 4e9, 4e9);
+    rmSync(log);
+    symlinkSync(file(third), log);
+    const said = await put();
+    expect(said.result).toBe(result);
+    if (result !== 3) {
+      expect(said.said).toContain(`${file(second)} was written since the last call; if it was never put`);
+    }
+    expect(await put()).toEqual({ result: 0, said: nothingLeft });
+    expect(stored).toEqual(result === 3 ? ["1", "2", "3", "4"] : ["1", "2", "4"]);
+  });
+
+  test.each([[".2", ".1"], ["-20261128", "-20261129"]])(
+    "%s and %s, the time of which was set back: it is named",
+    async (first, second) => {
+      writeFileSync(log, "1\n");
+      await put();
+      utimesSync(log, 1e9, 1e9);
+      await put();
+      renameSync(log, `${log}${first}`);
+      writeFileSync(`${log}${second}`, "2\n");
+      utimesSync(`${log}${second}`, 1, 1);
+      writeFileSync(log, "3\n");
+      expect(await put()).toMatchObject({
+        result: "1, not all",
+        said: expect.stringContaining(`${log}${second} was written since the last call; if it was never put`),
+      });
+      expect(stored).toEqual(["1", "3"]);
+    },
+  );
+
+  test("names", () => {
+    const read = (name: string) => readRotatedName(name, ["web1-7.log", "web1.log"]);
+    expect(read("web1.log.2.gz")).toEqual({ rotation: "2", scheme: "web1.log.#", isOfLog: true, isRotated: true });
+    expect(read("web1-2026-11-28.log")).toMatchObject({ rotation: "2026-11-28", isOfLog: false, isRotated: true });
+    expect(read("web1-8.log")).toMatchObject({ rotation: "8", scheme: "web1-#.log", isRotated: false });
+    expect(read("web2-20261128.log")).toMatchObject({ scheme: "web#-#.log", isRotated: false });
+    expect(read("web12.log.1")).toMatchObject({ isOfLog: false, isRotated: false });
+    expect(read("web1.log.bak")).toMatchObject({ rotation: null, isOfLog: true, isRotated: false });
+    expect(read("web1.log.~1~")).toMatchObject({ isOfLog: true, isRotated: false });
+  });
+});
+
+test("a log that is a symbolic link to another folder is followed there", async () => {
+  const real = join(folder, "real");
+  mkdirSync(real);
+  writeFileSync(join(real, "app.log"), "1\n");
+  symlinkSync("real/app.log", log);
+  await put();
+  appendFileSync(log, "2\n");
+  renameSync(join(real, "app.log"), join(real, "app.log.1"));
+  expect((await put()).result).toBe(1); // the link leads to no file
+  appendFileSync(join(real, "app.log.1"), "3\n");
+  writeFileSync(log, "4\n");
+  expect((await put()).result).toBe(2);
+  expect(stored).toEqual(["1", "2", "3", "4"]);
+});
+
+test("a renamed log is new although it repeats the last line, or all", async () => {
+  writeFileSync(log, "start\nok\n");
+  await put();
+  appendFileSync(log, "2\nok\n");
+  renameSync(log, `${log}.1`);
+  writeFileSync(log, "3\nok\n");
+  expect((await put()).result).toBe(4);
+  renameSync(log, `${log}-20261129`);
+  writeFileSync(log, "3\nok\n4\n");
+  expect((await put()).result).toBe(3);
+  expect(stored).toEqual(["start", "ok", "2", "ok", "3", "ok", "3", "ok", "4"]);
 });
 
 test("if the newest rotated file has the highest number, none is put twice, and a missing one is named", async () => {
@@ -487,10 +597,10 @@ describe("a file of which it is unclear what was put is refused, and the advice 
     expect(stored).toEqual(["1", "2", "3", "1"]);
   });
 
-  test("a renamed file beside one that begins with the same lines", async () => {
+  test("a backup beside a file that begins with the same lines", async () => {
     writeFileSync(log, "1\n");
     await put();
-    renameSync(log, `${log}.1`);
+    renameSync(log, `${log}.~1~`);
     writeFileSync(log, "1\n2\n");
     expect((await put()).result).toStartWith("BAD_DATA");
     expect(stored).toEqual(["1"]);
@@ -526,15 +636,17 @@ test("what a file is that is not the old one", () => {
   const place = { name: "", taken: 3, digest: "", file: { ino: 1, modifiedMs: 0, starts: [] } };
   const now = { ino: 2, isEmpty: false, hasMessages: true, startsAlike: false, hasLast: false };
   const empty = { ...now, isEmpty: true, hasMessages: false };
+  const old = { isRotation: false };
   expect(decideReplacedFile(place, now, null)).toBe("new");
   expect(decideReplacedFile(place, empty, null)).toBe("new");
-  expect(decideReplacedFile(place, empty, {})).toBe("no messages yet");
+  expect(decideReplacedFile(place, empty, old)).toBe("no messages yet");
   expect(decideReplacedFile(place, { ...now, hasMessages: false }, null)).toBe("no messages yet");
   for (const alike of [{ startsAlike: true }, { hasLast: true }]) {
-    expect(decideReplacedFile(place, { ...now, ...alike }, {})).toBe("unclear");
-    expect(decideReplacedFile({ ...place, taken: 0 }, { ...now, ...alike }, {})).toBe("new");
+    expect(decideReplacedFile(place, { ...now, ...alike }, old)).toBe("unclear");
+    expect(decideReplacedFile(place, { ...now, ...alike }, { isRotation: true })).toBe("new");
+    expect(decideReplacedFile({ ...place, taken: 0 }, { ...now, ...alike }, old)).toBe("new");
     const seen = { ...place, file: { ...place.file, emptyIno: 2 } };
-    expect(decideReplacedFile(seen, { ...now, ...alike }, {})).toBe("new");
+    expect(decideReplacedFile(seen, { ...now, ...alike }, old)).toBe("new");
   }
   expect(decideReplacedFile({ ...place, file: undefined }, now, null)).toBe("unclear");
 });
