@@ -116,6 +116,7 @@ const schedule = z.strictObject({
     tick,
     attempt: countShape,
     from: serverInstant.nullable().describe("a call can begin the try from then on; null: at any time"),
+    until: serverInstant.nullable().describe("no call begins the try after this time; null: not known"),
   }).nullable().describe("the next try of a tick that failed, or was claimed and not begun"),
 }) satisfies z.ZodType<ScheduleRow>;
 

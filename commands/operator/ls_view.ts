@@ -11,7 +11,7 @@ import {
   sessionIdText,
   topicStateText,
 } from "../../src/base/rows/row_texts.ts";
-import { isScheduleOverdue, type ScheduleRow } from "../../src/base/rows/schedule_row.ts";
+import { isScheduleOverdue, type ScheduleRow, waitingTry } from "../../src/base/rows/schedule_row.ts";
 import { isStoreUnattended, type StoreRow } from "../../src/base/rows/store_row.ts";
 import { formatPassedTime } from "../../src/base/support/duration.ts";
 import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
@@ -114,12 +114,13 @@ function schedulesTable(schedules: readonly ScheduleRow[], nowMs: number): Table
 const ticksText = ({ schedule, time_zone }: ScheduleRow) => `${schedule} (${time_zone})`;
 
 function scheduleState(row: ScheduleRow, nowMs: number): { readonly text: string; readonly isBad: boolean } {
-  const { running, retry } = row;
+  const { running } = row;
   if (running !== null) {
     const where = running.host || "an unknown host";
     return { text: running.lost ? `lost on ${where}` : `runs on ${where}`, isBad: running.lost };
   }
   if (isScheduleOverdue(row, nowMs)) return { text: "overdue", isBad: true };
+  const retry = waitingTry(row.retry, nowMs);
   if (retry === null) return { text: "-", isBad: false };
   const when = retry.from === null ? "due" : `from ${instantToSecondText(retry.from)} on`;
   return { text: `try ${retry.attempt} ${when}`, isBad: true };

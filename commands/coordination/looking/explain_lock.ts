@@ -141,7 +141,7 @@ function livenessOf({ revoke, session_timeout_ms }: ExplainedHolder): string {
 
 function tickSentences({ schedules, nowMs, holders }: ExplainedLockFacts): string[] {
   return schedules.flatMap(({ retry, ...report }) => {
-    const again = tickRetryRow(retry);
+    const again = tickRetryRow(retry, nowMs);
     const next = nextTickSentence(report, { nowMs, holders });
     return again === null ? [next] : [`Of ${report.schedule}, ${tickRetryText(again)}.`, next];
   });

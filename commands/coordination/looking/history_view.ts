@@ -91,7 +91,7 @@ function scheduleLines(report: TickScheduleReport, nowMs: number): string[] {
     : nextMs > nowMs
     ? `next ${formatUtcMinute(nextMs)} (in ${formatDuration(nextMs - nowMs)})`
     : `overdue since ${formatUtcMinute(nextMs)} (${formatDuration(nowMs - nextMs)})`;
-  const again = tickRetryRow(retry);
+  const again = tickRetryRow(retry, nowMs);
   const lines = [`${schedule} (${zone}): ${when}`, ...(again === null ? [] : [`  ${tickRetryText(again)}`])];
   if (open === null) return lines;
   const state = open.isHeld ? "runs" : "is lost, which the next call records: it ran";

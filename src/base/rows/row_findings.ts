@@ -5,7 +5,7 @@ import { shellQuoteIfNeeded } from "../support/shell_quote.ts";
 import { type Finding, type JudgedRows, makeFinding } from "./finding.ts";
 import type { FollowedCoordinationRow, WaiterRow } from "./object_row.ts";
 import type { FollowedPoolRow } from "./pool_row.ts";
-import { type FollowedScheduleRow, isScheduleOverdue, tickRetryText } from "./schedule_row.ts";
+import { type FollowedScheduleRow, isScheduleOverdue, tickRetryText, waitingTry } from "./schedule_row.ts";
 import { brokenText, countedText, countText } from "./row_texts.ts";
 import { isStoreUnattended, type StoreRow, undeliveredDeadLetters } from "./store_row.ts";
 import type { TopicDetailsRow, TopicListRow } from "./topic_row.ts";
@@ -94,7 +94,7 @@ function judgePool({ name, failed }: FollowedPoolRow): Finding[] {
 }
 
 function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
-  const { name, schedule, next, running, retry, runs } = row;
+  const { name, schedule, next, running, runs } = row;
   const where = `schedule "${schedule}" of lock ${JSON.stringify(name)}`;
   const history = `baton history ${shellQuoteIfNeeded(name)}`;
   // A good run ends the finding, too.
@@ -125,6 +125,7 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
     return [...findings, makeFinding("schedule-missed", { where, what, action: settle })];
   }
   const why = last.why === null ? "" : `: ${last.why}`;
+  const retry = waitingTry(row.retry, nowMs);
   const again = retry === null ? "" : `; ${tickRetryText(retry)}`;
   const how = last.result === "failed" ? "failed" : `was ${last.result}`;
   const what = `the last run, on ${last.host}, ${how}${why}${again}`;

@@ -27,13 +27,15 @@ export interface ScheduleRow {
     /** True if the holder of the try no longer has the lock. */
     readonly lost: boolean;
   } | null;
-  /** The next try of a tick that failed, or that was claimed and not begun; null if there is none. */
+  /** The next try of a tick that failed, or that was claimed and not begun; null if there is none in time. */
   readonly retry: {
     readonly tick: string;
     /** The number of the try, from 1. */
     readonly attempt: number;
     /** The time from which a call can begin the try. Null if that is at any time. */
     readonly from: string | null;
+    /** The time until which a call can begin the try. Null if it is not known. */
+    readonly until: string | null;
   } | null;
 }
 
@@ -65,6 +67,11 @@ export interface RecordedRunRow {
 export interface FollowedScheduleRow extends ScheduleRow {
   /** The last runs; the newest run comes last. */
   readonly runs: readonly RecordedRunRow[];
+}
+
+/** Returns the next try while it can still begin; otherwise null. A followed row outlives the try's time. */
+export function waitingTry(retry: ScheduleRow["retry"], nowMs: number): ScheduleRow["retry"] {
+  return retry !== null && retry.until !== null && Date.parse(retry.until) < nowMs ? null : retry;
 }
 
 /** Returns the next try of a tick as a clause. `retry` is that of a row. */

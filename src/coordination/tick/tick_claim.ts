@@ -39,6 +39,7 @@ import {
   tickProgressAfterEnd,
   type TickRetryRules,
   triesGivenUp,
+  tryGivenBack,
 } from "./tick_decision.ts";
 import {
   defaultHistoryLimits,
@@ -276,8 +277,7 @@ export class TickClaim implements LockGrantClaim {
       await readAfterOwnWrites(this.#zk, this.#path, () => this.read());
       const state = this.#read?.state;
       if (!state || state.open?.guid !== guid) return;
-      const { tickMs, attempt } = state.open;
-      const requests = this.#requests({ ...state, open: null, retry: { tickMs, attempt, fromMs: 0 } }, []);
+      const requests = this.#givingBack(state, state.open);
       const writing = this.#zk.multi([{ type: "delete", path: holderPath, version: -1 }, ...requests]);
       if (await nullIfRefused(writing, "BADVERSION", "NONODE")) return;
     }
@@ -347,7 +347,7 @@ export class TickClaim implements LockGrantClaim {
     if (claimed === null || state === null || state.open?.guid !== lease.holderId) return null;
     const { run } = claimed;
     this.#hasFailedFinally = false;
-    if (end === null) return this.#requests({ ...state, open: null, retry: { ...run, fromMs: 0 } }, []);
+    if (end === null) return this.#givingBack(state, run);
     const result = end.result === "done" ? "done" : "failed";
     const nowMs = this.#nowMs() ?? claimed.beganMs;
     const progress = tickProgressAfterEnd(state, {
@@ -374,6 +374,10 @@ export class TickClaim implements LockGrantClaim {
       why: end.why,
     };
     return this.#requests({ ...state, ...progress }, withHistory ? [record] : []);
+  }
+
+  #givingBack(state: TickState, run: TickAttempt): MultiRequest[] {
+    return this.#requests({ ...state, open: null, retry: tryGivenBack(run, this.#options.lateMsMax) }, []);
   }
 
   async #settle(

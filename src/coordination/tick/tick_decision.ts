@@ -19,6 +19,8 @@ export interface TickAttempt {
 export interface NextTickAttempt extends TickAttempt {
   /** The earliest time at which the try may begin. If it is 0, any call can take the try now. */
   readonly fromMs: number;
+  /** The latest time at which the call that stored the try would begin it; null if an older version stored it. */
+  readonly untilMs: number | null;
 }
 
 /** A try that was claimed and whose end is not recorded. */
@@ -137,8 +139,9 @@ export function decideTick(facts: TickDecisionFacts): TickDecision {
   const isEarly = (open ?? retry ?? { tickMs: nowMs }).tickMs > nowMs;
   if (isEarly) return { do: "leave", isRunning: false, againMs: null };
   if (again !== null && again.attempt <= retriesMax + 1 && isInTime(again.tickMs)) {
-    const { fromMs, ...run } = again;
-    if (fromMs <= nowMs) return { do: "claim", run, uptoMs: Math.max(uptoMs, run.tickMs), settled: lost };
+    const { tickMs, attempt, fromMs } = again;
+    const run = { tickMs, attempt };
+    if (fromMs <= nowMs) return { do: "claim", run, uptoMs: Math.max(uptoMs, tickMs), settled: lost };
     if (open === null) return { do: "leave", isRunning: false, againMs: fromMs };
     return { do: "settle", settled: lost, retry: again };
   }
@@ -148,18 +151,19 @@ export function decideTick(facts: TickDecisionFacts): TickDecision {
 }
 
 /**
- * Returns the try after a failed or lost one; null if no try is left. The next try waits, but begins before it is too
- * late, and early enough before the next tick, which has precedence.
+ * Returns the try after a failed or lost one; null if no try is left, or if it is too late for one. The next try waits,
+ * but begins before it is too late, and early enough before the next tick, which has precedence.
  */
 function attemptAfter(
   { tickMs, attempt }: TickAttempt,
   nowMs: number,
   { calendar, retriesMax, lateMsMax, delayMs }: TickRetryRules & { readonly delayMs: number },
 ): NextTickAttempt | null {
-  if (attempt > retriesMax) return null;
+  const untilMs = tickMs + lateMsMax;
+  if (attempt > retriesMax || nowMs > untilMs) return null;
   const toNextMs = (calendar.next(nowMs) ?? Infinity) - nowMs;
-  const waitMs = Math.min(delayMs, 0.9 * (tickMs + lateMsMax - nowMs), 2 / 3 * toNextMs);
-  return { tickMs, attempt: attempt + 1, fromMs: waitMs > 0 ? nowMs + Math.floor(waitMs) : 0 };
+  const waitMs = Math.min(delayMs, 0.9 * (untilMs - nowMs), 2 / 3 * toNextMs);
+  return { tickMs, attempt: attempt + 1, untilMs, fromMs: waitMs > 0 ? nowMs + Math.floor(waitMs) : 0 };
 }
 
 /**
@@ -190,6 +194,11 @@ export function triesGivenUp(
   const last = lost ?? failed;
   if (last === null || last.tickMs === open?.tickMs || last.tickMs === retry?.tickMs) return null;
   return { tickMs: last.tickMs, attempt: last.attempt };
+}
+
+/** Returns a try that was claimed and not begun, for another call. `lateMsMax` is as in TickRetryRules. */
+export function tryGivenBack({ tickMs, attempt }: TickAttempt, lateMsMax: number): NextTickAttempt {
+  return { tickMs, attempt, fromMs: 0, untilMs: tickMs + lateMsMax };
 }
 
 /** How the command of a tick ended. Either result settles the tick. */

@@ -68,8 +68,8 @@ function attemptOf(value: unknown): TickAttempt | null {
 function nextOf(value: unknown): NextTickAttempt | null {
   const run = attemptOf(value);
   if (run === null || !isJsonObject(value)) return null;
-  const { fromMs } = value;
-  return { ...run, fromMs: isUnixTimeMs(fromMs) ? fromMs : 0 };
+  const { fromMs, untilMs } = value;
+  return { ...run, fromMs: isUnixTimeMs(fromMs) ? fromMs : 0, untilMs: isUnixTimeMs(untilMs) ? untilMs : null };
 }
 
 function openOf(value: unknown): OpenTickAttempt | null {

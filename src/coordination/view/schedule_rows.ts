@@ -1,6 +1,6 @@
 /** Reads schedules and recorded holds as rows. */
 import { BatonError } from "../../base/errors.ts";
-import type { RecordedRunRow, ScheduleRow } from "../../base/rows/schedule_row.ts";
+import { type RecordedRunRow, type ScheduleRow, waitingTry } from "../../base/rows/schedule_row.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { HistoryRecord } from "../history/history_record.ts";
 import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
@@ -28,14 +28,16 @@ export function scheduleRow(name: string, report: TickScheduleReport, nowMs: num
       began: new Date(open.beganMs).toISOString(),
       lost: !open.isHeld,
     },
-    retry: tickRetryRow(retry),
+    retry: tickRetryRow(retry, nowMs),
   };
 }
 
-export function tickRetryRow(retry: TickScheduleReport["retry"]): ScheduleRow["retry"] {
+/** Returns the next try; null if there is none, or its time is over at `nowMs`, in Unix milliseconds. */
+export function tickRetryRow(retry: TickScheduleReport["retry"], nowMs: number): ScheduleRow["retry"] {
   if (retry === null) return null;
-  const { tickMs, attempt, fromMs } = retry;
-  return { tick: new Date(tickMs).toISOString(), attempt, from: fromMs === 0 ? null : isoOrNull(fromMs) };
+  const { tickMs, attempt, fromMs, untilMs } = retry;
+  const from = fromMs === 0 ? null : isoOrNull(fromMs);
+  return waitingTry({ tick: new Date(tickMs).toISOString(), attempt, from, until: isoOrNull(untilMs) }, nowMs);
 }
 
 export function scheduleRunRow(record: HistoryRecord): RecordedRunRow {

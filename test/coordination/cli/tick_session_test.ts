@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { parseZooKeeperServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { connectToZooKeeper } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import type { NextTickAttempt } from "../../../src/coordination/tick/tick_decision.ts";
 import { formatTickState, parseTickState } from "../../../src/coordination/tick/tick_state.ts";
 import { BackendSession } from "../../support/backend_session.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
@@ -25,15 +26,15 @@ for (const kind of backends) {
     beforeAll(async () => void (session = await BackendSession.start(kind, { CRON_TZ: "UTC" })), 40_000);
     afterAll(() => session?.[Symbol.asyncDispose]());
     const { schedule, tick } = tickAgo(10);
-    /** Lets the pause before the next try of a tick be over. */
-    const endPause = async (name: string) => {
+    /** Lets the pause before the next try of a tick be over, or changes the stored try in another way. */
+    const endPause = async (name: string, change: Partial<NextTickAttempt> = { fromMs: 0 }) => {
       await using zk = await connectToZooKeeper({ servers: parseZooKeeperServers(session.backend.servers) });
       const folder = `/baton/ticks/${name}`;
       const [id = ""] = (await zk.getChildren(folder)).children;
       const path = `${folder}/${id}`;
       const { retry, ...state } = parseTickState((await zk.getData(path)).data, path);
       if (retry === null) throw new Error(`no try of "${name}" is left`);
-      await zk.setData(path, formatTickState({ ...state, retry: { ...retry, fromMs: 0 } }), -1);
+      await zk.setData(path, formatTickState({ ...state, retry: { ...retry, ...change } }), -1);
     };
     const call = (name: string, options: string, command: string, given = schedule) =>
       session.run(`"$baton" lock ${name} --tick '${given}' --catch-up 1h ${options} -- ${command}`);
@@ -106,6 +107,11 @@ for (const kind of backends) {
         expect((await session.run(`"$baton" ${shown}`)).stdout).toMatch(waits);
       }
       expect((await session.run('"$baton" ls')).stdout).toMatch(/^flaky .* try 2 from \S+Z on$/m);
+      await endPause("flaky", { untilMs: Date.now() - 1 });
+      for (const shown of ["history flaky", "explain flaky", "doctor", "ls"]) {
+        expect((await session.run(`"$baton" ${shown}`)).stdout).not.toContain("try 2");
+      }
+      expect((await session.run('"$baton" doctor')).stdout).toContain("then baton history forget flaky");
       await endPause("flaky");
       expect(await call("flaky", "--retry 1", "sh -c 'echo $BATON_TICK_ATTEMPT; exit 8'")).toMatchObject({
         code: 8,

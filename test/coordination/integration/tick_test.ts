@@ -193,7 +193,7 @@ for (const kind of tierBackends) {
       await crew.tick(other, { retriesMax: 1 });
       await other.close();
       expect(await crew.refusal(zk, { retriesMax: 1, lateMsMax: 60_000 })).toContain("TICK_DONE_ELSEWHERE");
-      await crew.change(zk, { retry: { tickMs, attempt: 2, fromMs: 0 } });
+      await crew.change(zk, { retry: { tickMs, attempt: 2, fromMs: 0, untilMs: null } });
       expect(await crew.refusal(zk, { retriesMax: 1 })).toContain("attempt 2");
     }, 20_000);
 

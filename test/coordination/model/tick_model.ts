@@ -182,7 +182,7 @@ export class TickModel implements Model<TickWorld> {
           const { guid } = me(s);
           if (s.tick !== null && s.tick.open?.guid === guid && s.lock.holder === guid) {
             const { tickMs, attempt } = s.tick.open;
-            s.tick = { ...s.tick, v: s.tick.v + 1, open: null, retry: { tickMs, attempt, fromMs: 0 } };
+            s.tick = { ...s.tick, v: s.tick.v + 1, open: null, retry: { tickMs, attempt, fromMs: 0, untilMs: null } };
           }
           if (s.lock.holder === guid) s.lock = { ...s.lock, holder: null };
           this.#goIdle(me(s));

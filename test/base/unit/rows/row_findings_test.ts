@@ -99,9 +99,10 @@ test("a schedule that is overdue is also found to be failing; times are shown to
 
 test("a run that failed says when it is tried again; one that is given up, what to do", () => {
   const failed = { ...run, result: "failed", why: "exited with 1" } as const;
-  const retry = { tick: ago(60_000), attempt: 2, from: new Date(nowMs + 1000).toISOString() };
-  const [again, last] = judgeRows(
-    { schedule: [schedule({ runs: [failed], retry }), schedule({ runs: [failed] })] },
+  const retry = { tick: ago(60_000), attempt: 2, from: new Date(nowMs + 1000).toISOString(), until: null };
+  const tooLate = { ...retry, from: ago(2), until: ago(1) };
+  const [again, last, late] = judgeRows(
+    { schedule: [retry, null, tooLate].map((next) => schedule({ runs: [failed], retry: next })) },
     nowMs,
   );
   expect(again).toMatchObject({
@@ -114,6 +115,7 @@ test("a run that failed says when it is tried again; one that is given up, what 
     action: "baton history daily says why; run the job by hand if it cannot wait for its next tick, then " +
       "baton history forget daily",
   });
+  expect(late).toEqual(last);
 });
 
 test("an offline server is started by the command that started it", () => {

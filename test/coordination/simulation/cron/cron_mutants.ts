@@ -63,7 +63,7 @@ export const cronMutants: readonly Mutant[] = [
     world: "cron",
     changes: [{
       in: "tick_claim:TickClaim.#endRequests",
-      from: "if (end === null) return this.#requests({ ...state, open: null, retry: { ...run, fromMs: 0 } }, []);",
+      from: "if (end === null) return this.#givingBack(state, run);",
       to: "if (end === null) return this.#requests({ ...state, open: null, retry: null }, []);",
     }],
     kinds: ["ticks"],

@@ -14,7 +14,7 @@ const facts = { calendar, holders: [], isFree: true, waits: false, retriesMax: 1
 const open = { tickMs: 600, attempt: 1, guid: "g", host: "db1", pid: 1, beganMs: 600 };
 
 test("a try whose tick is in the future, after the clock was set back, is neither repeated nor settled early", () => {
-  const failed: TickProgress = { uptoMs: 300, open: null, retry: { tickMs: 600, attempt: 2, fromMs: 0 } };
+  const failed: TickProgress = { uptoMs: 300, open: null, retry: { tickMs: 600, attempt: 2, fromMs: 0, untilMs: 700 } };
   const lost: TickProgress = { uptoMs: 300, open, retry: null };
   for (const progress of [failed, lost]) {
     expect(decideTick({ ...facts, progress, nowMs: 310 })).toEqual({ do: "leave", isRunning: false, againMs: null });
@@ -36,11 +36,16 @@ test("a further try waits, and begins before it is too late or the next tick com
     const end = { run: { tickMs: 0, attempt: 1 }, guid: "g", result: "failed", nowMs } as const;
     return tickProgressAfterEnd(progress, { ...end, rules: { ...facts, calendar: day, ...rules } }).retry;
   };
-  expect(fromOf({ retryDelayMs: 60, lateMsMax: 3600 }, 100)).toEqual({ tickMs: 0, attempt: 2, fromMs: 160 });
+  expect(fromOf({ retryDelayMs: 60, lateMsMax: 3600 }, 100)).toEqual({
+    ...{ tickMs: 0, attempt: 2, fromMs: 160, untilMs: 3600 },
+  });
   expect(fromOf({ retryDelayMs: 60, lateMsMax: 120 }, 100)?.fromMs).toBe(118);
   expect(fromOf({ retryDelayMs: 60, lateMsMax: 3600, calendar: { ...day, next: () => 160 } }, 100)?.fromMs).toBe(140);
   expect(fromOf({ retryDelayMs: 0, lateMsMax: 3600 }, 100)?.fromMs).toBe(0);
   expect(fromOf({ retryDelayMs: 60, lateMsMax: 3600, retriesMax: 0 }, 100)).toBeNull();
+  // A try that no call could take any more is not stored.
+  expect(fromOf({ retryDelayMs: 60, lateMsMax: 100 }, 100)).toEqual({ tickMs: 0, attempt: 2, fromMs: 0, untilMs: 100 });
+  expect(fromOf({ retryDelayMs: 60, lateMsMax: 99 }, 100)).toBeNull();
 });
 
 test("before its time a further try is left alone; one whose host died is recorded first, and waits, too", () => {
@@ -50,7 +55,7 @@ test("before its time a further try is left alone; one whose host died is record
     lateMsMax: 3600,
     retryDelayMs: 60,
   };
-  const retry = { tickMs: 600, attempt: 2, fromMs: 700 };
+  const retry = { tickMs: 600, attempt: 2, fromMs: 700, untilMs: 4200 };
   const waiting: TickProgress = { uptoMs: 600, open: null, retry };
   expect(decideTick({ ...day, progress: waiting, nowMs: 699 })).toEqual({
     do: "leave",

@@ -191,11 +191,13 @@ describe("ls", () => {
     const lost = { ...schedule, name: "report", running: { ...run, lost: true } };
     const overdue = { ...schedule, name: "late", next: iso(nowMs - 90_001), overdue: true };
     const due = { ...overdue, name: "now", next: iso(nowMs - 90_000) };
-    const failed = { ...schedule, name: "again", retry: { tick: iso(0), attempt: 2, from: iso(nowMs + 5000) } };
+    const retry = { tick: iso(0), attempt: 2, from: iso(nowMs + 5000), until: iso(nowMs + 6000) };
+    const failed = { ...schedule, name: "again", retry };
+    const tooLate = { ...schedule, name: "over", retry: { ...retry, until: iso(nowMs - 1) } };
     const all = {
       ...reading,
       rows: {
-        schedule: [schedule, lost, overdue, due, failed],
+        schedule: [schedule, lost, overdue, due, failed, tooLate],
         server: [server],
         topic: [topic],
         store: [store],
@@ -211,6 +213,7 @@ describe("ls", () => {
         ["late", "0 3 * * * (UTC)", "due", "overdue"],
         ["now", "0 3 * * * (UTC)", "due", "-"],
         ["again", "0 3 * * * (UTC)", "in 1 m", "try 2 from 2026-01-02T03:04:10Z on"],
+        ["over", "0 3 * * * (UTC)", "in 1 m", "-"],
       ],
       [["SERVER", "STATE", "ENDPOINT", "TOPICS"], ["s1", "offline", "-", "1"]],
       [["TOPIC", "SERVER", "STATE", "EPOCH"], ["news", "s1", "stored", "3"]],
@@ -227,6 +230,7 @@ describe("ls", () => {
       "schedule  late  0 3 * * * (UTC)  next 2026-01-02T03:02:34Z  overdue",
       "schedule  now  0 3 * * * (UTC)  next 2026-01-02T03:02:35Z",
       "schedule  again  0 3 * * * (UTC)  next 2026-01-02T03:05:05Z  try 2 from 2026-01-02T03:04:10Z on",
+      "schedule  over  0 3 * * * (UTC)  next 2026-01-02T03:05:05Z",
       "server  s1  offline  topics 1",
       "topic  news  s1  stored  epoch 3",
       "store  /srv/orders  orders  waiting 2  in_flight 0  dead 0  done 0",

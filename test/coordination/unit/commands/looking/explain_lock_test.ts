@@ -61,14 +61,17 @@ test("a lock that waits names its holder, the usual time, those who wait, and wh
 });
 
 test("a tick that failed and is tried again is told before the next tick", () => {
-  const sentenceWith = (fromMs: number) =>
-    explainLock(facts({ schedules: [{ ...schedule, retry: { tickMs: nowMs - 10 * minuteMs, attempt: 2, fromMs } }] }))
-      .sentence;
+  const sentenceWith = (fromMs: number, untilMs: number | null = null) => {
+    const retry = { tickMs: nowMs - 10 * minuteMs, attempt: 2, fromMs, untilMs };
+    return explainLock(facts({ schedules: [{ ...schedule, retry }] })).sentence;
+  };
   expect(sentenceWith(nowMs + 1000)).toBe(
     '"job" is free. Of 0 * * * *, try 2 of the tick 2026-11-23T05:00Z waits for the first call from ' +
       "2026-11-23T05:10:01Z on. The next tick of 0 * * * * is 2026-11-23T06:00Z.",
   );
   expect(sentenceWith(0)).toContain("try 2 of the tick 2026-11-23T05:00Z waits for the next call.");
+  expect(sentenceWith(0, nowMs)).toContain("waits for the next call.");
+  expect(sentenceWith(0, nowMs - 1)).toBe('"job" is free. The next tick of 0 * * * * is 2026-11-23T06:00Z.');
 });
 
 test("a lock that was broken, permits, and an overdue tick are told", () => {
