@@ -98,7 +98,6 @@ interface ReclaimOptions {
   readonly nowMs: number;
 }
 
-/** The methods of a store. Each call is one durable transaction. */
 export interface DeadLetterBacklog {
   /** The number of dead letters that are to be forwarded. */
   readonly count: number;
@@ -108,6 +107,7 @@ export interface DeadLetterBacklog {
   readonly error: string | null;
 }
 
+/** The methods of a store. Each call is one durable transaction. */
 export type StoreMethods = {
   /** Stores all of the messages or none. Returns their ids. Throws STORE_FULL or BAD_DATA. */
   accept(messages: readonly NewMessage[], nowMs: number): AcceptedMessage[];
