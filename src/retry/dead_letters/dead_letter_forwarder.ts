@@ -46,7 +46,8 @@ export interface DeadLetterForwarderOptions {
   readonly wallClockMs: () => number;
   /** The time for opening the sink, in milliseconds. It also limits retries at the end of a run that ends by itself. */
   readonly openTimeoutMs?: number;
-  readonly onForwarded: (letter: ClaimedMessage) => void;
+  /** Called after a delivery. `isRecorded` is false if the dead letter was purged or redriven during the delivery. */
+  readonly onForwarded: (letter: ClaimedMessage, isRecorded: boolean) => void;
   /**
    * Called when one dead letter has failed; if `letter` is null, when all have failed. Failed dead letters are tried
    * again.
@@ -196,10 +197,10 @@ export class DeadLetterForwarder {
     const { store, wallClockMs, onForwarded } = this.#options;
     const startedAt = letter.forwardState === "sending" ? letter.forwardOffset : null;
     const offset = startedAt ?? open.nextOffset();
-    if (startedAt === null && offset !== null) await store.call("markForwarding", letter.seq, offset);
+    // The dead letter may have been purged or redriven since it was read, while others were sent.
+    if (!await store.call("markForwarding", letter.seq, letter.fence, offset)) return;
     await open.send(letter, offset, signal);
-    await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);
-    onForwarded(letter);
+    onForwarded(letter, await store.call("markForwarded", letter.seq, letter.fence, wallClockMs()));
   }
 
   /**

@@ -355,9 +355,13 @@ async function openForwarder(
     clock: system.clock(),
     wallClockMs: () => Date.now(),
     ...(options.until === "stopped" ? {} : { openTimeoutMs: destinationCheckTimeoutMs }),
-    onForwarded({ id }) {
+    onForwarded({ id }, isRecorded) {
       counters.forwarded++;
       warnings.noteForwarded(id);
+      if (!isRecorded) {
+        const sentence = `delivered the dead letter ${id} to --dead-letter; meanwhile it was purged or redriven`;
+        return log("warning", "dead_letter_changed", sentence, { id });
+      }
       log("info", "dead_letter_forwarded", `delivered the dead letter ${id} to --dead-letter`, { id });
     },
     onFailure(why, letter) {

@@ -182,13 +182,16 @@ export type StoreMethods = {
    */
   pendingDeadLetters(max: number, nowMs: number): PendingDeadLetter[];
   deadLetterBacklog(): DeadLetterBacklog;
-  /** Records the offset in its sink at which the dead letter will be written. */
-  markForwarding(seq: number, offset: number): void;
   /**
-   * Records that the dead letter has left the store. If `isMarked` is true, changes only a dead letter that was marked
-   * as being sent.
+   * Called just before the dead letter is sent. Records the offset in its sink at which it will be written; null if the
+   * sink needs none. Returns false if it must not be sent, because it was purged or redriven since it had this fence.
    */
-  markForwarded(seq: number, nowMs: number, isMarked?: boolean): void;
+  markForwarding(seq: number, fence: number, offset: number | null): boolean;
+  /**
+   * Records that the dead letter has left the store. Returns false and changes nothing if it was purged or redriven
+   * since it had this fence.
+   */
+  markForwarded(seq: number, fence: number, nowMs: number): boolean;
   /**
    * Ends the delays of all dead letters, because a new process may reach a sink that an earlier process could not
    * reach.

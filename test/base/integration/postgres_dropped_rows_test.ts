@@ -155,11 +155,11 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
     await server.sql(`UPDATE ${schema}.retry SET forwarding = 0 WHERE state = 3`);
     await refuses("retry", "UPDATE", () => store.call("pendingDeadLetters", 9, 0));
     const [letter] = await store.call("pendingDeadLetters", 9, 0);
-    await refuses("retry", "UPDATE", () => store.call("markForwarding", letter?.seq ?? 0, 1));
-    await refuses("retry", "UPDATE", () => store.call("markForwarded", letter?.seq ?? 0, 0, false));
-    await refuses("retry_body", "DELETE", () => store.call("markForwarded", letter?.seq ?? 0, 0, false));
+    await refuses("retry", "UPDATE", () => store.call("markForwarding", letter?.seq ?? 0, 0, 1));
+    await refuses("retry", "UPDATE", () => store.call("markForwarded", letter?.seq ?? 0, 0, 0));
+    await refuses("retry_body", "DELETE", () => store.call("markForwarded", letter?.seq ?? 0, 0, 0));
     expect(await store.call("pendingDeadLetters", 9, 0)).toHaveLength(1);
-    await store.call("markForwarded", letter?.seq ?? 0, 0, false);
+    await store.call("markForwarded", letter?.seq ?? 0, 0, 0);
     expect((await store.verify()).problems).toEqual([]);
   });
 

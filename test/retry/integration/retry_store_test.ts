@@ -7,6 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseDatabaseUrl } from "../../../src/base/postgres/database_address.ts";
 import { PostgresRetryStore } from "../../../src/retry/queue/postgres/postgres_retry_store.ts";
+import { systemClock } from "../../../src/base/support/clock.ts";
+import {
+  DeadLetterForwarder,
+  type DeadLetterSinkSession,
+} from "../../../src/retry/dead_letters/dead_letter_forwarder.ts";
 import type { TryEnd } from "../../../src/retry/queue/message_life.ts";
 import type { StoreRules } from "../../../src/retry/queue/store_rules.ts";
 import { RetryStore } from "../../../src/retry/queue/sqlite/retry_store.ts";
@@ -403,11 +408,45 @@ function cases(place: StorePlace): void {
       { seq: 3 },
     ]);
     expect(await other.call("deadLetterBacklog")).toEqual({ count: 2, forwarded: 0, error: null });
-    await other.call("markForwarded", 2, Date.now(), false);
+    expect(await other.call("markForwarded", 2, 0, Date.now())).toBe(true);
     await other.call("change", "3", "redrive", Date.now());
     expect(await other.call("pendingDeadLetters", 9, Date.now())).toEqual([]);
     expect(await other.call("show", "1")).toMatchObject({ state: "dead", forwardState: "none" });
     expect(await place.problems(other.store)).toEqual([]);
+  });
+
+  test.each([null, 0])("dead letters purged or redriven while others are sent are not sent (offset %s)", async (at) => {
+    await using rig = await open({ letters: "pending" });
+    await dead(rig, 5);
+    const sent: number[] = [];
+    const recorded: boolean[] = [];
+    const send: DeadLetterSinkSession["send"] = async ({ seq, fence }) => {
+      sent.push(seq);
+      if (sent.length > 1) return;
+      // All are in the same batch: the one that is sent now, one that is redriven and dies again, and two purged ones.
+      expect([seq, fence]).toEqual([1, 0]);
+      await rig.call("change", "2", "redrive", Date.now());
+      expect(await rig.claimed()).toEqual([2]);
+      await rig.finish({ seq: 2, fence: 1 }, { outcome: "final", retryAfterMs: null });
+      for (const purged of ["1", "3", "4"]) await rig.call("change", purged, "purge", Date.now());
+    };
+    const session = { nextOffset: () => at, send, close() {} };
+    const forwarder = new DeadLetterForwarder({
+      store: rig.store,
+      sink: { skipsFailed: true, open: () => Promise.resolve(session) },
+      clock: systemClock(),
+      wallClockMs: () => Date.now(),
+      onForwarded: (_, isRecorded) => recorded.push(isRecorded),
+      onFailure: (why) => {
+        throw new Error(why);
+      },
+    });
+    await forwarder.run(AbortSignal.abort());
+    // The redriven one is sent as it is after its second death: it is read again.
+    expect([sent, recorded]).toEqual([[1, 5, 2], [false, true, true]]);
+    await rig.call("recordForwardFailure", 3, "refused", Date.now());
+    expect(await rig.call("deadLetterBacklog")).toEqual({ count: 0, forwarded: 2, error: null });
+    expect(await place.problems(rig.store)).toEqual([]);
   });
 
   test("a dead letter that is forwarded leaves the store when it is there, and not before", async () => {
@@ -421,16 +460,20 @@ function cases(place: StorePlace): void {
     await rig.call("recordForwardFailure", null, "no response", Date.now());
     expect(await rig.call("deadLetterBacklog")).toEqual({ count: 2, forwarded: 0, error: "no response" });
     expect(await rig.call("show", "2")).toMatchObject({ forwardError: "too large" });
-    await rig.call("markForwarded", 1, Date.now());
+    expect(await rig.call("markForwarded", 1, 9, Date.now())).toBe(false);
+    expect(await rig.call("markForwarding", 1, 9, 77)).toBe(false);
+    expect(await rig.call("markForwarding", 1, 0, null)).toBe(true);
     expect(await rig.call("pendingDeadLetters", 9, Date.now())).toMatchObject([{
       seq: 1,
+      forwardState: "pending",
       forwardError: "no response",
     }]);
-    await rig.call("markForwarding", 1, 77);
+    expect(await rig.call("markForwarding", 1, 0, 77)).toBe(true);
     expect(await rig.call("pendingDeadLetters", 9, Date.now())).toMatchObject([
       { forwardState: "sending", forwardOffset: 77 },
     ]);
-    await rig.call("markForwarded", 1, Date.now());
+    expect(await rig.call("markForwarded", 1, 0, Date.now())).toBe(true);
+    expect(await rig.call("markForwarding", 1, 0, null)).toBe(false);
     expect(await rig.call("pendingDeadLetters", 9, Date.now())).toEqual([]);
     await rig.call("clearForwardDelays");
     expect(await rig.call("pendingDeadLetters", 9, Date.now())).toMatchObject([{ seq: 2 }]);

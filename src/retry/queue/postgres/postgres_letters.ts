@@ -103,27 +103,38 @@ export class PostgresLetters implements LetterRows {
     };
   }
 
-  async markForwarding(seq: number, offset: number): Promise<void> {
-    const text = `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 FOR UPDATE),
-      marked AS (UPDATE SCHEMA.retry r SET forwarding = 2, forward_offset = $3 FROM w
+  async markForwarding(seq: number, fence: number, offset: number | null): Promise<boolean> {
+    const found = `SELECT r.seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.fence = $3`;
+    const key = [this.#queue.id, seq, fence];
+    if (offset === null) return (await this.#queue.run("queue_letter_found", found, key)).length > 0;
+    const text = `WITH w AS (${found} FOR UPDATE),
+      marked AS (UPDATE SCHEMA.retry r SET forwarding = 2, forward_offset = $4 FROM w
         WHERE r.queue = $1 AND r.seq = w.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${requireChangedRowsSql("retry", countRowsSql("marked"), countRowsSql("w"))}`;
-    await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
+      SELECT ${countRowsSql("w")} AS done
+      WHERE ${requireChangedRowsSql("retry", countRowsSql("marked"), countRowsSql("w"))}`;
+    const [row] = await this.#queue.run("queue_forwarding", text, [...key, offset]);
+    return Number(row?.["done"]) > 0;
   }
 
-  /** Marks a dead letter as forwarded. Also removes the error of the sink, because the sink works again. */
-  async markForwarded(seq: number, _nowMs: number, isMarked = true): Promise<void> {
+  /**
+   * Marks a dead letter as forwarded. Also removes the error of the sink, because the sink works again. An earlier copy
+   * of the statement may have marked it.
+   */
+  async markForwarded(seq: number, fence: number): Promise<boolean> {
     const text =
-      `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 FOR UPDATE),
+      `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.fence = $3 FOR UPDATE),
       sent AS (UPDATE SCHEMA.retry r SET forwarding = 3, rev = r.rev + 1, ended_ms = ${databaseNowSql}, bytes = 0,
         failures = 0, forward_error = NULL FROM w WHERE r.queue = $1 AND r.seq = w.seq RETURNING r.seq),
       works AS (UPDATE SCHEMA.queue SET forward_error = NULL WHERE id = $1 AND forward_error IS NOT NULL
         AND EXISTS (SELECT 1 FROM sent)),
       bodies AS (SELECT b.seq FROM SCHEMA.retry_body b, sent WHERE b.queue = $1 AND b.seq = sent.seq),
       gone AS (DELETE FROM SCHEMA.retry_body b USING sent WHERE b.queue = $1 AND b.seq = sent.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${requireChangedRowsSql("retry", countRowsSql("sent"), countRowsSql("w"))}
+      SELECT (SELECT count(*) FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = $2 AND r.fence = $3
+        AND (r.forwarding = 3 OR EXISTS (SELECT 1 FROM w))) AS done
+      WHERE ${requireChangedRowsSql("retry", countRowsSql("sent"), countRowsSql("w"))}
       AND ${requireChangedRowsSql("retry_body", countRowsSql("gone"), countRowsSql("bodies"))}`;
-    await this.#queue.run("queue_forwarded", text, [this.#queue.id, seq, isMarked ? 2 : 1]);
+    const [row] = await this.#queue.run("queue_forwarded", text, [this.#queue.id, seq, fence]);
+    return Number(row?.["done"]) > 0;
   }
 
   async clearForwardDelays(): Promise<void> {

@@ -77,18 +77,24 @@ export class SqliteLetters implements LetterRows {
     }
   }
 
-  markForwarding(seq: number, offset: number): void {
-    if (this.#database.get(`SELECT 1 FROM messages WHERE seq = ? AND ${isPending}`, seq) === undefined) return;
-    this.#database.changeRow(sqliteRetryTables.messages, { seq }, { forwarding: 2, forward_offset: offset });
+  markForwarding(seq: number, fence: number, offset: number | null): boolean {
+    if (this.#pendingRow(seq, fence) === undefined) return false;
+    const change = { forwarding: 2, forward_offset: offset };
+    if (offset !== null) this.#database.changeRow(sqliteRetryTables.messages, { seq }, change);
+    return true;
   }
 
-  markForwarded(seq: number, nowMs: number, isMarked = true): void {
-    const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND forwarding BETWEEN ? AND 2";
-    const row = this.#database.get(sql, seq, isMarked ? 2 : 1);
-    if (row === undefined) return;
+  markForwarded(seq: number, fence: number, nowMs: number): boolean {
+    const row = this.#pendingRow(seq, fence);
+    if (row === undefined) return false;
     this.#messages.noteForwarded(row, nowMs);
     // The error of the sink is removed too, because the sink works again.
     this.#database.run("DELETE FROM forward_failures WHERE seq IN (?, ?)", allDeadLetters, seq);
+    return true;
+  }
+
+  #pendingRow(seq: number, fence: number): SqlRow | undefined {
+    return this.#database.get(`SELECT * FROM messages WHERE seq = ? AND fence = ? AND ${isPending}`, seq, fence);
   }
 
   errorOf(row: DatabaseRow): string | null {
@@ -102,6 +108,8 @@ export class SqliteLetters implements LetterRows {
    */
   recordForwardFailure(seq: number | null, error: string, nowMs: number): void {
     const key = seq ?? allDeadLetters;
+    const pending = `SELECT 1 FROM messages WHERE seq = ? AND ${isPending}`;
+    if (seq !== null && this.#database.get(pending, seq) === undefined) return;
     const before = this.#database.get("SELECT failures FROM forward_failures WHERE seq = ?", key);
     const failures = Number(before?.["failures"] ?? 0) + 1;
     const { first, max } = forwardDelayMs;

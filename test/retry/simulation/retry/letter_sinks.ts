@@ -127,14 +127,22 @@ interface LetterRun {
  */
 export class LetterRuns {
   readonly #world: SimWorld;
-  /** Whether an operator may have brought it back. */
-  readonly #isTouched: (id: string) => boolean;
+  /** Whether an operator may have brought it back, and when an operator was told that it is purged. */
+  readonly #known: (id: string) => { readonly isTouched: boolean; readonly purgedMs: number };
   readonly #runs = new Map<string, LetterRun[]>();
   readonly #unrecorded = new Set<string>();
 
-  constructor(world: SimWorld, isTouched: (id: string) => boolean) {
+  /** When a processor last began to ask whether a dead letter is still to be sent. */
+  readonly #askedMs = new Map<string, number>();
+
+  constructor(world: SimWorld, known: (id: string) => { readonly isTouched: boolean; readonly purgedMs: number }) {
     this.#world = world;
-    this.#isTouched = isTouched;
+    this.#known = known;
+  }
+
+  /** A processor asks whether it may send a dead letter. */
+  asking(seq: number): void {
+    this.#askedMs.set(String(seq), this.#world.nowMs);
   }
 
   /** Dead letters whose command has ended with success. */
@@ -149,7 +157,12 @@ export class LetterRuns {
     if (beside !== undefined) this.#world.fail("two dead letters at once", `${id} beside ${beside[0]}`);
     const before = this.#runs.get(id) ?? [];
     const isAgain = before.some((run) => run.isGood && lives(run));
-    if (isAgain && !this.#isTouched(id) && !this.#unrecorded.has(id.slice(id.lastIndexOf("-") + 1))) {
+    const { isTouched, purgedMs } = this.#known(id);
+    const seq = id.slice(id.lastIndexOf("-") + 1);
+    if (purgedMs < (this.#askedMs.get(seq) ?? this.#world.nowMs)) {
+      this.#world.fail("purged dead letter sent", `${id} by ${process.name}, purged at ${purgedMs}`);
+    }
+    if (isAgain && !isTouched && !this.#unrecorded.has(seq)) {
       this.#world.fail("dead letter sent again", `${id} by ${process.name}, after a success that was recorded`);
     }
     if (before.some(({ isGood }) => isGood)) this.#world.count("mark command of a dead letter again after a crash");

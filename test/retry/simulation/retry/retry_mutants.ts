@@ -171,9 +171,8 @@ export const retryMutants: readonly Mutant[] = [
     changes: [{
       in: "dead_letter_forwarder:DeadLetterForwarder.#send",
       from: `    await open.send(letter, offset, signal);
-    await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);
 `,
-      to: `    await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);
+      to: `    await store.call("markForwarded", letter.seq, letter.fence, wallClockMs());
     await open.send(letter, offset, signal);
 `,
     }],
@@ -357,8 +356,8 @@ export const retryMutants: readonly Mutant[] = [
     world: "retry",
     changes: [{
       in: "dead_letter_forwarder:DeadLetterForwarder.#send",
-      from: 'await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);',
-      to: 'await store.call("markForwarded", letter.seq, wallClockMs(), true);',
+      from: 'await store.call("markForwarded", letter.seq, letter.fence, wallClockMs())',
+      to: "true",
     }],
     kinds: ["dead letter sent again"],
     from: 3,

@@ -55,6 +55,8 @@ interface KnownMessage {
   isForced: boolean;
   isCancelled: boolean;
   isPurged: boolean;
+  /** When an operator was told that it is purged. */
+  purgedMs: number;
   fence: number;
 }
 
@@ -104,7 +106,7 @@ export class RetryOracle {
     this.world = world;
     this.#openBeside = openBeside;
     this.#options = options;
-    this.letterRuns = new LetterRuns(world, (id) => this.#message(id).isTouched);
+    this.letterRuns = new LetterRuns(world, (id) => this.#message(id));
   }
 
   #message(id: string): KnownMessage {
@@ -113,7 +115,7 @@ export class RetryOracle {
       message = {
         ...{ tries: [], isTold: false, toldMs: Infinity, end: null, endMs: Infinity, touchedMs: -Infinity },
         ...{ redrivenAtMs: null, first: 0, sinceMs: Infinity, isTouched: false, isForced: false },
-        ...{ isCancelled: false, isPurged: false, fence: 0 },
+        ...{ isCancelled: false, isPurged: false, purgedMs: Infinity, fence: 0 },
       };
       this.#messages.set(id, message);
     }
@@ -160,6 +162,7 @@ export class RetryOracle {
   /** The change is on the disk. */
   changed(id: string, change: "cancel" | "purge"): void {
     this.#message(id).end = change === "cancel" ? "cancelled" : "purged";
+    if (change === "purge") this.#message(id).purgedMs = this.world.nowMs;
   }
 
   /** An operator is about to pause the store. */
@@ -353,6 +356,7 @@ export class RetryOracle {
           throw error;
         }
       }
+      if (name === "markForwarding") this.letterRuns.asking(Number(values[0]));
       if (name === "reclaim") {
         const askedMs = this.world.nowMs;
         const count = await store.call(name, ...values);

@@ -246,14 +246,24 @@ const statements: Readonly<Record<string, Statement>> = {
     return [{ count: tables.where(isPending).length, forwarded, error }];
   },
   queue_delays: ({ tables }) => changePending(tables, () => true, () => ({ delayed_until_ms: 0 })),
-  queue_forwarding: ({ tables, values: [, seq, offset] }) =>
-    changePending(tables, (row) => row.seq === seq, () => ({ forwarding: 2, forward_offset: Number(offset) })),
-  queue_forwarded: ({ tables, values: [, seq, least], nowMs }) =>
-    changePending(tables, (row) => row.seq === seq && row.forwarding >= Number(least), ({ seq, rev }) => {
+  queue_letter_found: ({ tables, values: [, seq, fence] }) =>
+    tables.where((row) => isPending(row) && row.seq === seq && row.fence === fence),
+  queue_forwarding({ tables, values: [, seq, fence, offset] }) {
+    const isSought = (row: RetryRow) => row.seq === seq && row.fence === fence;
+    const done = tables.where((row) => isPending(row) && isSought(row)).length;
+    changePending(tables, isSought, () => ({ forwarding: 2, forward_offset: Number(offset) }));
+    return [{ done }];
+  },
+  queue_forwarded({ tables, values: [, seq, fence], nowMs }) {
+    const isSought = (row: RetryRow) => row.seq === seq && row.fence === fence;
+    const done = tables.where((row) => (isPending(row) || row.forwarding === 3) && isSought(row)).length;
+    changePending(tables, isSought, ({ seq, rev }) => {
       tables.bodies.delete(seq);
       tables.setQueue({ forward_error: null });
       return { forwarding: 3, rev: rev + 1, ended_ms: nowMs, bytes: 0, failures: 0, forward_error: null };
-    }),
+    });
+    return [{ done }];
+  },
   queue_sink_failed({ tables, values: [, error] }) {
     tables.setQueue({ forward_error: error as Buffer });
     return [];

@@ -143,14 +143,14 @@ describe("letters to a file", () => {
       expect([crash, bench.lines().length]).toEqual([crash, 2]);
     }
     using bench = new Bench(1);
-    bench.rig.call("markForwarding", 1, 0);
+    bench.rig.call("markForwarding", 1, 0, 0);
     await bench.office().run(ended);
     const whole = readFileSync(bench.path, "utf8");
     const bytes = Buffer.byteLength(whole);
     const half = Buffer.from(whole).indexOf("schl") + 5;
     for (const length of [0, 1, half, bytes - 1, bytes]) {
       using again = new Bench(1);
-      again.rig.call("markForwarding", 1, 0);
+      again.rig.call("markForwarding", 1, 0, 0);
       writeFileSync(again.path, whole.replaceAll(/"id":"[^"]*"/g, `"id":"${again.rig.call("show", "1")?.id}"`));
       truncateSync(again.path, length);
       await again.office().run(ended);
@@ -164,7 +164,7 @@ describe("letters to a file", () => {
     ) {
       using bench = new Bench();
       writeFileSync(bench.path, `{}\n${before}`);
-      bench.rig.call("markForwarding", 1, 3);
+      bench.rig.call("markForwarding", 1, 0, 3);
       bench.rig.call("change", "1", "redrive", 5);
       await bench.office().run(ended);
       const text = readFileSync(bench.path, "utf8");
@@ -264,7 +264,7 @@ test("large letters are taken out of the store a few at a time, one of any size"
   for (let seq = 0; seq < sizes.length;) {
     const letters = rig.call("pendingDeadLetters", 16, 5);
     batches.push(letters.length);
-    for (const letter of letters) rig.call("markForwarded", letter.seq, 5, false);
+    for (const letter of letters) rig.call("markForwarded", letter.seq, 0, 5);
     seq += letters.length;
   }
   expect(batches).toEqual([3, 1, 1, 1, 1]);
