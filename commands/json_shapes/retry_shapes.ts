@@ -30,8 +30,9 @@ const message = z.strictObject({
   last_at: instantShape.nullable().describe("the end of its last try"),
   next_at: instantShape.nullable().describe("when the next try is due; null: there is none"),
   bytes: countShape.describe("of the body"),
-  forwarding: z.enum(["none", "pending", "sending", "forwarded"]).describe(
-    "delivery of a dead letter to --dead-letter: pending and sending are still in the store, forwarded has left it",
+  forwarding: z.enum(["none", "kept", "pending", "sending", "forwarded"]).describe(
+    "delivery of a dead letter to --dead-letter: kept is never delivered, none by the next run or serve with the " +
+      "option; pending and sending are still in the store, forwarded has left it",
   ),
   forwarding_error: z.string().nullable().describe("why a pending dead letter could not be delivered; for people"),
 }) satisfies z.ZodType<ListedMessageRow>;

@@ -56,10 +56,10 @@ export interface ListedMessageRow {
   readonly next_at: string | null;
   readonly bytes: number;
   /**
-   * The progress of the delivery to the dead-letter sink; `none` if the message is not a dead letter or there is no
-   * sink.
+   * The progress of the delivery to the dead-letter sink. `none` if the message is not a dead letter, or no process had
+   * a sink yet; `kept` if it is never sent.
    */
-  readonly forwarding: "none" | "pending" | "sending" | "forwarded";
+  readonly forwarding: "none" | "kept" | "pending" | "sending" | "forwarded";
   readonly forwarding_error: string | null;
 }
 

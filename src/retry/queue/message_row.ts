@@ -100,5 +100,6 @@ export function textInRow(value: unknown): string | null {
 }
 
 function forwardStateOf(row: DatabaseRow): StoredMessage["forwardState"] {
-  return forwardStates[Number(row["forwarding"])] ?? "none";
+  const number = Number(row["forwarding"]);
+  return number === newLetterNumbers.kept ? "kept" : forwardStates[number] ?? "none";
 }

@@ -39,7 +39,7 @@ export interface StoredMessage extends Omit<MessageLife, "nextAtMs"> {
   /** When the next try is due; null if there is none. */
   readonly nextMs: number | null;
   readonly error: string | null;
-  readonly forwardState: (typeof forwardStates)[number];
+  readonly forwardState: (typeof forwardStates)[number] | "kept";
   /** The last error of a pending dead letter. */
   readonly forwardError: string | null;
   /** The size of the body in bytes. */

@@ -135,6 +135,7 @@ describe("a run", () => {
     await run("echo x | @retry call -- sh -c 'exit 65'");
     await run("echo y | @retry call --dead-letter store -- sh -c 'exit 65'");
     await run("echo z | @retry call --max-retries 0 -- false; @retry run --once");
+    expect((await run("@retry dlq ls -q")).stdout).toMatch(/-1 +dead \(final\)[^]*-2 +dead \(final, kept\)/);
     expect(JSON.parse((await run("@retry stats --json")).stdout)).toMatchObject({
       dead_letters: { pending: 0, forwarded: 0 },
     });

@@ -411,7 +411,7 @@ function cases(place: StorePlace): void {
     expect(await other.call("markForwarded", 2, 0, Date.now())).toBe(true);
     await other.call("change", "3", "redrive", Date.now());
     expect(await other.call("pendingDeadLetters", 9, Date.now())).toEqual([]);
-    expect(await other.call("show", "1")).toMatchObject({ state: "dead", forwardState: "none" });
+    expect(await other.call("show", "1")).toMatchObject({ state: "dead", forwardState: "kept" });
     expect(await place.problems(other.store)).toEqual([]);
   });
 
