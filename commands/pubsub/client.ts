@@ -19,7 +19,7 @@ import { runClientGet } from "./client_get.ts";
 import { runClientPut } from "./client_put.ts";
 import { addNextStepToErrors } from "./client_next_step.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { openClientState, openPubsubRequester } from "./open_client.ts";
+import { checkUnsubscribe, openClientState, openPubsubRequester } from "./open_client.ts";
 import { openPutInput } from "./put_input.ts";
 import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import type { PubsubInfoJson, PubsubPendingJson, PubsubTopicsJson } from "../json_shapes/pubsub_shapes.ts";
@@ -82,6 +82,7 @@ async function runOperation(call: PubsubClientCall, words: PubsubClientArguments
   using stop = new TwoStageStopListener();
   const signal = stop.finish;
   if (words.operation === "topics") return await listTopicsForClient(call, words, requester, signal);
+  if (words.operation === "unsubscribe") await checkUnsubscribe(call, requester, { ...words, signal });
   using state = await openClientState(call, { ...words, signal });
   const client = new PubsubClientSession(state, requester);
   const run: PubsubClientRun = { call, target: words, client, signal };

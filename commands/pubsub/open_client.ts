@@ -1,15 +1,18 @@
 /** Opens the connection to the proxies, and the state of a client ID in one topic. */
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
-import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { ClientState, clientStateFilePath } from "../../src/pubsub/client/client_state.ts";
+import { requestTopicInfo } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { topicClientStatesFolder } from "../../src/pubsub/client/state_folder.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { ownUserName } from "../../src/base/support/user_name.ts";
 import type { CommandCall } from "../command.ts";
@@ -70,6 +73,31 @@ export async function openClientState(
     if (!waits || !(thrown instanceof BatonError) || thrown.code !== "LOCK_BUSY") throw thrown;
     throw new BatonError("LOCK_BUSY", `${thrown.message}; --timeout sets this limit`, { cause: thrown });
   }
+}
+
+/**
+ * Checks that there is a subscription to end, before the state of a new client ID is made. A client with a state is not
+ * checked: its earlier call may have ended the subscription without a response. Rejects with NOT_SUBSCRIBED for a
+ * client that neither has a state here nor is subscribed, or with the error of the request.
+ */
+export async function checkUnsubscribe(
+  call: ClientConnectionCall,
+  requester: PubsubRequester,
+  { id, topic, signal }: { readonly id: string; readonly topic: string; readonly signal: AbortSignal },
+): Promise<void> {
+  if (hasClientState(call, { id, topic })) return;
+  const { position = -1 } = await requestTopicInfo(requester, { id, topic }, { signal });
+  if (position >= 0) return;
+  const clients = `to see its clients: baton pubsub topic show ${shellQuoteIfNeeded(topic)}`;
+  throw new BatonError("NOT_SUBSCRIBED", `Client "${id}" is not subscribed to topic "${topic}"; ${clients}`);
+}
+
+/** Returns whether an earlier call of this client ID has left its state here. */
+export function hasClientState(
+  call: ClientConnectionCall,
+  { id, topic }: { readonly id: string; readonly topic: string },
+): boolean {
+  return existsSync(clientStateFilePath(clientStateFolder(call, topic), id));
 }
 
 /** Returns the folder for the states of all clients in a topic. Throws CONFIG for a user without a home folder. */

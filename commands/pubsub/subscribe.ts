@@ -16,6 +16,7 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { checkClientGetOptions, type ClientGetRun, requestUntilProxyResponds, runClientGet } from "./client_get.ts";
 import { addNextStepToErrors } from "./client_next_step.ts";
 import {
+  checkUnsubscribe,
   connectionSettingsWithDefaultId,
   defaultClientId,
   openClientState,
@@ -106,14 +107,16 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
   await using requester = await openPubsubRequester(call);
   using stop = new StopRequestListener();
   const { signal } = stop;
-  using state = await openClientState(call, { id, topic, signal });
-  const client = new PubsubClientSession(state, requester);
-  const run: ClientGetRun = { ...getting, client, signal, failureAdvice: failureAdvice(topic) };
-  return await addNextStepToErrors({ id, operation: "get", topic, resumesInput: false }, async () => {
+  const operation = values.unsubscribe ? "unsubscribe" : "get";
+  return await addNextStepToErrors({ id, operation, topic, resumesInput: false }, async () => {
+    if (values.unsubscribe) await checkUnsubscribe(call, requester, { id, topic, signal });
+    using state = await openClientState(call, { id, topic, signal });
+    const client = new PubsubClientSession(state, requester);
     if (values.unsubscribe) {
       await client.unsubscribe(topic, { signal });
       return exitCodes.SUCCESS;
     }
+    const run: ClientGetRun = { ...getting, client, signal, failureAdvice: failureAdvice(topic) };
     await requestUntilProxyResponds(run, () => client.subscribe(topic, { signal }));
     await reportSubscription(call, run);
     return await runClientGet(run);

@@ -191,9 +191,7 @@ export class PubsubClientSession {
   }
 
   async info(topic: string, options?: PubsubRequestOptions): Promise<PubsubHeaders> {
-    const what = `ask about topic "${topic}"`;
-    const outcome = await this.#requester.request({ name: "INFO", sender: this.id, topic }, options);
-    return requireOkResponse(what, outcome).headers ?? {};
+    return await requestTopicInfo(this.#requester, { id: this.id, topic }, options);
   }
 
   /**
@@ -224,6 +222,19 @@ export class PubsubClientSession {
 export function requireOkResponse(what: string, outcome: PubsubRequestOutcome): ClientResponseMessage {
   if (outcome.kind === "response" && outcome.response.status === "OK") return outcome.response;
   throw requestOutcomeError(what, outcome);
+}
+
+/**
+ * Returns what a server knows of a topic and of a client's position in it; the client needs no state here. Rejects with
+ * NOT_SUBSCRIBED if the topic does not exist, or with the error of the request.
+ */
+export async function requestTopicInfo(
+  requester: PubsubRequester,
+  { id, topic }: { readonly id: string; readonly topic: string },
+  options?: PubsubRequestOptions,
+): Promise<PubsubHeaders> {
+  const outcome = await requester.request({ name: "INFO", sender: id, topic }, options);
+  return requireOkResponse(`ask about topic "${topic}"`, outcome).headers ?? {};
 }
 
 /** Lists the topics, sorted. Rejects with the outcome's error, or the signal's reason. */

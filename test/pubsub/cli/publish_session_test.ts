@@ -99,6 +99,24 @@ describe("the first lines", () => {
     expect(await run(`@subscribe ${topic} --until-empty`)).toMatchObject({ code: 0, stdout: "" });
   });
 
+  test("the subscription of another ID is not ended silently; a repeated end succeeds", async () => {
+    const topic = newTopic();
+    await run(`@subscribe ${topic} --id alerts --until-empty`);
+    const stderr = `baton: Client "alerst" is not subscribed to topic "${topic}"; ` +
+      `to see its clients: baton pubsub topic show ${topic}\n`;
+    for (const words of ["subscribe @ --id alerst --unsubscribe", "pubsub client alerst unsubscribe @"]) {
+      const end = () => session.run(`"$baton" ${words.replace("@", topic)}`);
+      for (const refused of [await end(), await end()]) expect(refused).toMatchObject({ code: 64, stderr });
+    }
+    const nowhere = await run(`@subscribe ${topic}x --id alerts --unsubscribe`);
+    expect(nowhere.code).toBe(64);
+    expect(nowhere.stderr).toContain(`there is no topic "${topic}x"`);
+    expect(nowhere.stderr).not.toContain("to subscribe");
+    // An operator without the state ends the subscription of a machine that is gone: the second call takes over.
+    const end = async () => (await run(`@subscribe ${topic} --id alerts --unsubscribe --state-dir elsewhere`)).code;
+    expect([await end(), await end(), await end()]).toEqual([84, 0, 0]);
+  });
+
   test("a topic without subscribers: said on stderr and in JSON", async () => {
     const topic = newTopic();
     const sentence =
