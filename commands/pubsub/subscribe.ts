@@ -19,6 +19,7 @@ import {
   checkUnsubscribe,
   connectionSettingsWithDefaultId,
   defaultClientId,
+  hasClientState,
   openClientState,
   openPubsubRequester,
 } from "./open_client.ts";
@@ -110,6 +111,7 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
   const operation = values.unsubscribe ? "unsubscribe" : "get";
   return await addNextStepToErrors({ id, operation, topic, resumesInput: false }, async () => {
     if (values.unsubscribe) await checkUnsubscribe(call, requester, { id, topic, signal });
+    const isFirstCall = !hasClientState(call, { id, topic });
     using state = await openClientState(call, { id, topic, signal });
     const client = new PubsubClientSession(state, requester);
     if (values.unsubscribe) {
@@ -117,8 +119,9 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
       return exitCodes.SUCCESS;
     }
     const run: ClientGetRun = { ...getting, client, signal, failureAdvice: failureAdvice(topic) };
+    const isNew = isFirstCall && await requestUntilProxyResponds(run, () => isTopicMissing(run));
     await requestUntilProxyResponds(run, () => client.subscribe(topic, { signal }));
-    await reportSubscription(call, run);
+    await reportSubscription(call, run, isNew);
     return await runClientGet(run);
   });
 }
@@ -143,17 +146,34 @@ function failureAdvice(topic: string): string {
     `baton retry-processor run --from-topic ${name} --exec LINE`;
 }
 
-/** Tells a user at a terminal that the subscription stays when the process has ended. */
+async function isTopicMissing({ client, target: { topic }, signal }: ClientGetRun): Promise<boolean> {
+  try {
+    await client.info(topic, { signal });
+    return false;
+  } catch (thrown) {
+    if (thrown instanceof BatonError && thrown.code === "NOT_SUBSCRIBED") return true;
+    throw thrown;
+  }
+}
+
+/**
+ * Tells that the subscription stays when the process has ended, to a user at a terminal, and always if the call has
+ * made the topic, because its name may be misspelled.
+ */
 async function reportSubscription(
-  { values: { quiet, verbose }, io }: SubscribeCall,
-  { client, target: { topic }, signal }: ClientGetRun,
+  { values: { quiet, verbose, pubsubClientId }, io }: SubscribeCall,
+  run: ClientGetRun,
+  isNew: boolean,
 ): Promise<void> {
-  if (quiet || !(verbose || io.stderrIsTerminal)) return;
-  const { pending = 0 } = await client.info(topic, { signal });
+  const { client, target: { topic }, signal } = run;
+  if (quiet || !(isNew || verbose || io.stderrIsTerminal)) return;
+  const { pending = 0 } = await requestUntilProxyResponds(run, () => client.info(topic, { signal }));
   const waiting = `${countWithNoun(pending, "message")} ${pending === 1 ? "waits" : "wait"}`;
   if (/[*>]/.test(topic)) io.err(`baton: "${topic}" is the name of one topic: names have no wildcards\n`);
+  const made = isNew ? `topic "${topic}" did not exist and was created: ` : "";
+  const named = pubsubClientId === undefined ? "" : ` --id ${shellQuoteIfNeeded(pubsubClientId)}`;
   io.err(
-    `baton: "${client.id}" is subscribed to "${topic}", ${waiting}; the subscription stays until: ` +
-      `baton subscribe ${shellQuoteIfNeeded(topic)} --unsubscribe\n`,
+    `baton: ${made}"${client.id}" is subscribed to "${topic}", ${waiting}; the subscription stays until: ` +
+      `baton subscribe ${shellQuoteIfNeeded(topic)}${named} --unsubscribe\n`,
   );
 }

@@ -136,6 +136,20 @@ describe("the first lines", () => {
     );
   });
 
+  test("a call that creates the topic says so, once, with the command that ends the subscription", async () => {
+    const topic = newTopic();
+    const sentence = (id: string, options: string) =>
+      `baton: topic "${topic}" did not exist and was created: "${id}" is subscribed to "${topic}", 0 messages wait; ` +
+      `the subscription stays until: baton subscribe ${topic}${options} --unsubscribe\n`;
+    const first = await run(`@subscribe ${topic} --id a1 --until-empty`);
+    expect(first).toMatchObject({ code: 0, stdout: "", stderr: sentence("a1", " --id a1") });
+    for (const words of ["--id a1", "--id a2", ""]) {
+      const again = await run(`@subscribe ${topic} ${words} --until-empty`);
+      expect(again).toMatchObject({ code: 0, stderr: "" });
+    }
+    expect(await run(`@subscribe ${newTopic()} --until-empty -q`)).toMatchObject({ code: 0, stderr: "" });
+  });
+
   test("a terminal is told that the subscription stays", async () => {
     const topic = newTopic();
     const said = (await onTerminal(`@subscribe ${topic} --until-empty`)).stdout;
