@@ -88,7 +88,11 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const openSocket = hold.openSocket ?? openReleaseSocket;
   using socket = await openSocket({ holderId: cookie, script }, (request) => releases.receive(request));
   const lockTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
-  const obstacle = await letGuardWatchCommand(options, cookie, guardKills, { ...script, ownGroup: false });
+  const obstacle = await letGuardWatchCommand(options, cookie, guardKills, {
+    ...script,
+    ownGroup: false,
+    isScript: true,
+  });
   if (obstacle !== null) return finish(obstacle);
 
   const processes = new ProcessesOfScript({ script, cookie, lockTicks });

@@ -147,11 +147,11 @@ function say(libc: Libc, says: string): void {
 
 /**
  * Returns the sentence about a script that is about to be killed; empty if it needs none. The holder process says why
- * too late, or never if it is dead. Of a command in a group of its own, the user sees how its baton ends.
+ * too late, or never if it is dead. Of a command, the user sees how its baton ends.
  */
 function sentenceForScript({ jobs, session }: GuardState, cookie: string, cause: string): string {
   const { child, nodes = [] } = jobs.get(cookie) ?? {};
-  if (child?.ownGroup !== false || !isSameProcessAlive(child)) return "";
+  if (child?.isScript !== true || !isSameProcessAlive(child)) return "";
   const locks = nodes.map((node) => node.replace(/\/h\/[^/]+$/, "")).join(", ");
   const holder = `holder process (pid ${session?.owner ?? "unknown"})`;
   return `baton: the hold of ${locks} is lost: its ${holder} ${cause}; the guard has killed what ran under it\n`;

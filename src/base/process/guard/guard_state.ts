@@ -5,9 +5,10 @@
  *
  *   watch COOKIE DEADLINE [NODE…]
  *                             watch this job from now on; NODE: a path of its lock on the server, encoded as in a URL
- *   child COOKIE PID own|shared TICKS
- *                             the command runs, in a process group of its own or in another program's; TICKS: its start
- *                             time as in /proc/PID/stat, 0 if unknown
+ *   child COOKIE PID own|shared|script TICKS
+ *                             the command runs, in a process group of its own or in another program's, or it is a
+ *                             script that has asked for the lock; TICKS: its start time as in /proc/PID/stat, 0 if
+ *                             unknown
  *   renew COOKIE DEADLINE     the end of the lease has moved
  *   known COOKIE PID:TICKS…   processes of the job that a guard may not find: orphans, unstoppable processes
  *   left COOKIE               baton gives up stopping the job, and ends: the session must not be ended
@@ -25,6 +26,8 @@ import type { ProcessIdentity } from "../proc/process_table.ts";
 export interface GuardedChild {
   readonly pid: number;
   readonly ownGroup: boolean;
+  /** True for a script that holds its lock by `baton hold`, and is older than baton's process. */
+  readonly isScript?: boolean;
   readonly startTicks: number;
 }
 
@@ -70,7 +73,12 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
       if (job === undefined) return state;
       return withJob(state, cookie, {
         ...job,
-        child: { pid: Number(second), ownGroup: third === "own", startTicks: Number(fourth) },
+        child: {
+          pid: Number(second),
+          ownGroup: third === "own",
+          ...third === "script" && { isScript: true },
+          startTicks: Number(fourth),
+        },
       });
     case "renew":
       return job === undefined ? state : withJob(state, cookie, { ...job, deadlineMs: parseDeadline(second) });
@@ -117,8 +125,9 @@ export function guardWatchLine(cookie: string, deadlineMs: number, nodes: readon
   return `${["watch", cookie, Math.floor(deadlineMs), ...nodes.map(encodeURIComponent)].join(" ")}\n`;
 }
 
-export function guardChildLine(cookie: string, { pid, ownGroup, startTicks }: GuardedChild): string {
-  return `child ${cookie} ${pid} ${ownGroup ? "own" : "shared"} ${startTicks}\n`;
+export function guardChildLine(cookie: string, { pid, ownGroup, isScript, startTicks }: GuardedChild): string {
+  const kind = isScript === true ? "script" : ownGroup ? "own" : "shared";
+  return `child ${cookie} ${pid} ${kind} ${startTicks}\n`;
 }
 
 export function guardRenewLine(cookie: string, deadlineMs: number): string {

@@ -232,7 +232,9 @@ test.if(process.platform === "linux")(
   "a script is told once why it was killed, which its holder process does too late or never",
   () => {
     for (const why of ["has died", "stood still, or its processes ended too late"]) {
-      const loop = orphanedGuard(guardChildLine(cookie, { pid: script, ownGroup: false, startTicks: 7 }));
+      const loop = orphanedGuard(
+        guardChildLine(cookie, { pid: script, ownGroup: false, isScript: true, startTicks: 7 }),
+      );
       if (why !== "has died") [parent, nowMs] = [owner, 11_000];
       loop.step();
       expect(killed).toContainEqual([script, "SIGKILL"]);
@@ -249,12 +251,17 @@ test.if(process.platform === "linux")(
 test.if(process.platform === "linux")(
   "nothing is said of a command, whose baton the user waits for, and of a script that has ended",
   () => {
-    const ofCommand = orphanedGuard();
-    ofCommand.step();
-    expect(killed).toContainEqual([script, "SIGKILL"]);
-    isScriptAlive = false;
-    for (let steps = 0; steps < 4; steps++) ofCommand.step();
-    const ofScript = orphanedGuard(guardChildLine(cookie, { pid: script, ownGroup: false, startTicks: 7 }));
+    const inForeground = guardChildLine(cookie, { pid: script, ownGroup: false, startTicks: 7 });
+    for (const lines of [[], [inForeground]]) {
+      const ofCommand = orphanedGuard(...lines);
+      ofCommand.step();
+      expect(killed).toContainEqual([script, "SIGKILL"]);
+      isScriptAlive = false;
+      for (let steps = 0; steps < 4; steps++) ofCommand.step();
+    }
+    const ofScript = orphanedGuard(
+      guardChildLine(cookie, { pid: script, ownGroup: false, isScript: true, startTicks: 7 }),
+    );
     isScriptAlive = false;
     for (let steps = 0; steps < 4; steps++) ofScript.step();
     expect(said).toEqual([]);
