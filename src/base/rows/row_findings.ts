@@ -88,7 +88,7 @@ function judgePool({ name, failed }: FollowedPoolRow): Finding[] {
     makeFinding("pool-items-failed", {
       where: `pool ${JSON.stringify(name)}`,
       what,
-      action: `run the call again, which retries them; baton pool status ${shellQuoteIfNeeded(name)} lists them`,
+      action: `run the call again to retry them; to list them: baton pool status ${shellQuoteIfNeeded(name)}`,
     }),
   ];
 }
@@ -97,17 +97,14 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
   const { name, schedule, next, running, runs } = row;
   const where = `schedule "${schedule}" of lock ${JSON.stringify(name)}`;
   const history = `baton history ${shellQuoteIfNeeded(name)}`;
+  const byHand = "run the job by hand if it cannot wait for its next tick";
   // A good run ends the finding, too.
-  const settle = `run the job by hand if it cannot wait for its next tick, then ${
-    history.replace("history", "history forget")
-  }`;
+  const settle = history.replace("history", "history forget");
   if (running !== null && !running.lost) return [];
   const findings: Finding[] = [];
   if (isScheduleOverdue(row, nowMs)) {
     const what = `the tick of ${minuteOf(next)} has not begun on any host`;
-    const quoted = shellQuoteIfNeeded(name);
-    const action = `check that cron or baton cron runs on a host: baton explain ${quoted}; if no host ` +
-      `has this schedule now: baton cron forget ${quoted}`;
+    const action = "check that cron or baton cron runs on a host: baton explain " + shellQuoteIfNeeded(name);
     findings.push(makeFinding("schedule-overdue", { where, what, action }));
   }
   if (running !== null) {
@@ -122,14 +119,15 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
       ? `the ${minuteOf(last.until).replace(today, "")} run`
       : `${countText(last.count)} runs up to ${minuteOf(last.until)}`;
     const what = `missed ${missed}: no host was running it`;
-    return [...findings, makeFinding("schedule-missed", { where, what, action: settle })];
+    const action = `${byHand}; to end this finding: ${settle}`;
+    return [...findings, makeFinding("schedule-missed", { where, what, action })];
   }
   const why = last.why === null ? "" : `: ${last.why}`;
   const retry = waitingTry(row.retry, nowMs);
   const again = retry === null ? "" : `; ${tickRetryText(retry)}`;
   const how = last.result === "failed" ? "failed" : `was ${last.result}`;
   const what = `the last run, on ${last.host}, ${how}${why}${again}`;
-  const action = retry === null ? `${history} says why; ${settle}` : `${history} says why`;
+  const action = retry === null ? `${byHand}, then ${settle}; to see why: ${history}` : history;
   return [...findings, makeFinding("schedule-failing", { where, what, action })];
 }
 

@@ -58,12 +58,13 @@ for (const kind of backends) {
       expect(JSON.parse(found.stdout).findings).toMatchObject([
         {
           ...{ id: "pool-items-failed", where: 'pool "work"', what: "1 item failed" },
-          action: "run the call again, which retries them; baton pool status work lists them",
+          action: "run the call again to retry them; to list them: baton pool status work",
         },
         {
           ...{ id: "schedule-failing", where: 'schedule "0 0 * * *" of lock "daily"' },
-          action: "baton history daily says why; run the job by hand if it cannot wait for its next tick, then " +
-            "baton history forget daily",
+          action:
+            "run the job by hand if it cannot wait for its next tick, then baton history forget daily; to see why: " +
+            "baton history daily",
         },
       ]);
       expect(await session.run('"$baton" history forget daily')).toMatchObject({ code: 0 });

@@ -108,12 +108,12 @@ test("a run that failed says when it is tried again; one that is given up, what 
   expect(again).toMatchObject({
     what: "the last run, on db1, failed: exited with 1; try 2 of the tick 2026-01-01T11:59Z waits for the first call " +
       "from 2026-01-01T12:00:01Z on",
-    action: "baton history daily says why",
+    action: "baton history daily",
   });
   expect(last).toMatchObject({
     what: "the last run, on db1, failed: exited with 1",
-    action: "baton history daily says why; run the job by hand if it cannot wait for its next tick, then " +
-      "baton history forget daily",
+    action: "run the job by hand if it cannot wait for its next tick, then baton history forget daily; to see why: " +
+      "baton history daily",
   });
   expect(late).toEqual(last);
 });
