@@ -76,6 +76,7 @@ export class ProgressLine implements Disposable {
   readonly #lineEnd: string;
   #facts: Omit<ProgressFacts, "elapsedMs">;
   #shownMs: number;
+  #isEnded = false;
   #cancelTimer = () => {};
 
   constructor(
@@ -124,7 +125,10 @@ export class ProgressLine implements Disposable {
     this.#line.erase();
   }
 
+  /** Ends the display. Later calls of this and other methods show nothing. */
   [Symbol.dispose](): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
     this.#cancelTimer();
     this.#line.erase();
     if (this.#form === "lines" && this.#facts.noun !== null) this.#io.err(`baton: ${this.#text()}\n`);
@@ -140,7 +144,7 @@ export class ProgressLine implements Disposable {
 
   #update(): void {
     const nowMs = this.#clock.now();
-    if (this.#form === null || nowMs < this.#startMs + this.#afterMs) return;
+    if (this.#form === null || this.#isEnded || nowMs < this.#startMs + this.#afterMs) return;
     if (nowMs - this.#shownMs < (this.#form === "lines" ? updateEveryMs.lines : this.#everyMs)) return;
     this.#shownMs = nowMs;
     if (this.#form === "terminal") this.#line.show(this.#text() + this.#lineEnd);

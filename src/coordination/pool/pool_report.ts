@@ -90,6 +90,7 @@ export class PoolReport implements Disposable {
     this.#isSummarized = true;
     if (!loop && !verbose && counts.failed === 0 && !this.io.stderrIsTerminal) return;
     const elapsedMs = this.#clock.now() - this.#startMs;
+    this.#progress[Symbol.dispose](); // its timer would show the line again, after the summary
     this.io.err(`baton: ${poolSummaryText(component, counts, { failed: this.#failed, elapsedMs })}\n`);
   }
 
