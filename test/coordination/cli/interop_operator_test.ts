@@ -27,7 +27,7 @@ for (const kind of backends) {
     beforeAll(async () => {
       server = await kind.start({ sessionTimeoutMinMs: 2000 });
       client = await connectToZooKeeper({ servers: parseZooKeeperServers(server.servers), sessionTimeoutMs: 10_000 });
-      session = new BatonSession({ BATON_SERVERS: server.servers, BATON_SESSION_TIMEOUT: "2s" });
+      session = new BatonSession({ BATON_SERVERS: server.servers, BATON_SESSION_TIMEOUT: "10s" });
     }, 60_000);
     afterAll(async () => {
       await session[Symbol.asyncDispose]();
