@@ -17,13 +17,12 @@ export function rulesOfCall(rules: StoreRules, chance: Chance): StoreRules {
   return chance.fork("option").is(0.7) && rules.letters === "pending" ? { ...rules, letters: "open" } : rules;
 }
 
+export const usualFirstTry: FirstTry = { outcome: "retry", retryAfterMs: null, error: "exited with 1" };
+
 /** Draws first tries as `call` makes them: most may be tried again. */
 export function firstTriesOfCall(chance: Chance): () => FirstTry {
   const own = chance.fork("first tries");
-  return () =>
-    own.is(0.2)
-      ? { outcome: "final", retryAfterMs: null, error: finalInCall }
-      : { outcome: "retry", retryAfterMs: null, error: "exited with 1" };
+  return () => own.is(0.2) ? { outcome: "final", retryAfterMs: null, error: finalInCall } : usualFirstTry;
 }
 
 export interface MessageLoadOptions {

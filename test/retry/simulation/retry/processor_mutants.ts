@@ -70,7 +70,7 @@ export const processorMutants: readonly Mutant[] = [
       in: "sqlite_messages:SqliteMessages.changeRow",
       from: "    if (before === next.state) return;\n    const key",
       to: `    if (next.state === "dead" && next.fence > next.tries + next.crashes) {
-      this.#database.changeRow(sqliteRetryTables.messages, { seq }, { forwarding: 0 });
+      this.#database.changeRow(sqliteRetryTables.messages, { seq }, { forwarding: -1 });
     }
     if (before === next.state) return;
     const key`,

@@ -25,8 +25,8 @@ export const retryMutants: readonly Mutant[] = [
         return result;
 `,
     }],
-    kinds: ["lost", "tried after its end", "fence used twice", "too early", "judge"],
-    from: 6,
+    kinds: ["lost", "tried after its end", "fence used twice", "too early", "id given twice", "judge"],
+    from: 11,
     seeds: 40,
   },
   {

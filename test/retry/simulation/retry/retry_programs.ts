@@ -33,7 +33,7 @@ import { backendHost, backendPort, simulatedExchange } from "./backend_program.t
 import { type CommandAct, runCommand } from "./command_model.ts";
 import { type Ending, EndingRun } from "./ending_run.ts";
 import { letterSink, type LetterSystem } from "./letter_sinks.ts";
-import { firstTriesOfCall, rulesOfCall } from "./message_load.ts";
+import { firstTriesOfCall, rulesOfCall, usualFirstTry } from "./message_load.ts";
 import type { RetryDisk } from "./retry_disk.ts";
 import type { RetryOracle } from "./retry_oracle.ts";
 import type { ServeOracle } from "./serve_oracle.ts";
@@ -79,6 +79,8 @@ export interface RetrySystem {
   readonly isQuiet: () => boolean;
   /** Whether no further messages are stored. */
   readonly isEnough: () => boolean;
+  /** Whether calls may have no --dead-letter, and may fail finally. */
+  readonly callsDiffer?: boolean;
 }
 
 export function endOf(process: SimProcess, how: string, startsAfterMs = restartMs): void {
@@ -348,8 +350,9 @@ export function submitterProgram(
   return async (process) => {
     const { world, clock } = process;
     const chance = world.chance.fork(`submit ${process.name} ${process.life}`);
-    const rules = rulesOfCall(system.rules, chance);
-    const failed = firstTriesOfCall(chance);
+    const { callsDiffer = false } = system;
+    const rules = callsDiffer ? rulesOfCall(system.rules, chance) : system.rules;
+    const failed = callsDiffer ? firstTriesOfCall(chance) : () => usualFirstTry;
     for (let isLast = false; !isLast;) {
       await sleep(clock, chance.next() * 2 * everyMs);
       isLast = isQuiet();

@@ -57,6 +57,8 @@ interface RetryWorldOptions {
   readonly endings?: readonly ("stopped" | Ending)[];
   /** The processors serve clients that send requests so often. */
   readonly requestEveryMs?: number;
+  /** Calls may have no --dead-letter, and may fail finally. Left out in older cases. */
+  readonly callsDiffer?: boolean;
 }
 
 const storeHost = "10.0.0.1";
@@ -110,6 +112,7 @@ function drawOptions(chance: Chance): RetryWorldOptions {
     checkpointEvery: chance.oneOf([10, 50, 1000]),
     quietMs: chance.oneOf([15_000, 30_000, 60_000]),
     messagesMax: hasCron ? 15 : isSlow ? 30 : 150,
+    callsDiffer: true,
   };
 }
 
@@ -226,6 +229,7 @@ class RetryWorld {
     this.#system = {
       ...{ network: this.#network, disk: this.#disk, oracle: this.#oracle, kind: options.kind },
       ...{ sources, rules, store: folderStore(this.#disk, letters), served: this.#served },
+      callsDiffer: options.callsDiffer === true,
       act: (id, body) => load.commandAct(id, body),
       isWhole: load.isWhole,
       isQuiet,
