@@ -3,8 +3,9 @@
  * and it counts from the requests that it has heard of. A follower answers pings and reads itself, for up to syncLimit
  * ticks even while it is disconnected from the leader. The leader asks its followers for their clients every half tick
  * (LearnerHandler, Leader.PING; Learner.ping). A response therefore proves something only if it came through the
- * leader. Such a response proves that the leader knows of all requests that were sent half a tick earlier. Pure; uses
- * no clock.
+ * leader. Such a response proves that the leader knows of all requests that the follower had received half a tick
+ * before. That a request was sent does not show that it was received: a network may hold several requests back and
+ * deliver them together. Only the response to a request shows it. Pure; uses no clock.
  */
 import { multiOperationCode, zooKeeperOperations } from "./jute/zookeeper_operations.ts";
 
@@ -25,16 +26,22 @@ export function isAnsweredByLeader(code: number): boolean {
  */
 const sendTimeGrain = 16;
 
+interface RecordedRequest {
+  readonly sentMs: number;
+  /** The time at which the response was read; Infinity before that. */
+  answeredMs: number;
+}
+
 export class LeaderProof {
   #relayMs: number;
-  /** The send times of requests, oldest first. At most one of them is older than needed. */
-  readonly #sentMs: number[] = [];
+  /** Requests in the order of their send times. At most one that counts is older than needed. */
+  readonly #sent: RecordedRequest[] = [];
   /** The send time of the last request that the leader has certainly heard of. */
   provenMs: number;
 
   /**
-   * `relayMs` is the time in milliseconds within which a follower reports a request to its leader; 0 for a standalone
-   * server. The handshake counts as proof, because the leader itself creates and resumes sessions.
+   * `relayMs` is at least twice the time in milliseconds within which a follower reports a request to its leader; 0 for
+   * a standalone server. The handshake counts as proof, because the leader itself creates and resumes sessions.
    */
   constructor(relayMs: number, connectSentMs: number) {
     this.#relayMs = relayMs;
@@ -51,18 +58,34 @@ export class LeaderProof {
    */
   recordSent(nowMs: number): number {
     if (this.#relayMs === 0) return nowMs;
-    const sent = this.#sentMs;
-    while (sent.length > 1 && (sent[1] as number) <= nowMs - this.#relayMs) sent.shift();
-    const last = sent.at(-1);
-    if (last === undefined || nowMs - last >= this.#relayMs / sendTimeGrain) sent.push(nowMs);
-    const [oldest = nowMs] = sent;
-    return oldest <= nowMs - this.#relayMs ? oldest : -Infinity;
+    const sent = this.#sent;
+    while (this.#isReported(sent[1], nowMs)) sent.shift();
+    const lastMs = sent.at(-1)?.sentMs ?? -Infinity;
+    if (nowMs - lastMs >= this.#relayMs / sendTimeGrain) sent.push({ sentMs: nowMs, answeredMs: Infinity });
+    const [first] = sent;
+    return this.#isReported(first, nowMs) ? first.sentMs : -Infinity;
   }
 
-  /** Records the response to a request. `provesMs` is the value that `recordSent` returned for the request. */
-  recordResponse(code: number, err: number, provesMs: number): void {
+  /**
+   * Records the response to a request, which was read at `nowMs`. `provesMs` is the value that `recordSent` returned
+   * for the request. The server answers requests in their order.
+   */
+  recordResponse(
+    { code, sentMs, provesMs }: { readonly code: number; readonly sentMs: number; readonly provesMs: number },
+    { err, nowMs }: { readonly err: number; readonly nowMs: number },
+  ): void {
+    for (const request of this.#sent) {
+      if (request.sentMs > sentMs) break;
+      request.answeredMs = Math.min(request.answeredMs, nowMs);
+    }
     // A follower may refuse such a request itself, but only the leader can grant it.
     if (this.#relayMs > 0 && (err !== 0 || !isAnsweredByLeader(code))) return;
     this.provenMs = Math.max(this.provenMs, provesMs);
+  }
+
+  /** Returns true if the follower reports this request before it passes on a request that is sent at `nowMs`. */
+  #isReported(request: RecordedRequest | undefined, nowMs: number): request is RecordedRequest {
+    return request !== undefined && request.sentMs <= nowMs - this.#relayMs &&
+      request.answeredMs <= nowMs - this.#relayMs / 2;
   }
 }

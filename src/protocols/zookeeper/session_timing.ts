@@ -39,10 +39,10 @@ export function leaseEndMs(provenMs: number, timeoutMs: number): number {
 }
 
 /**
- * Returns the time within which a follower reports a request to its leader: half a tick, in milliseconds. `shortestMs`
- * is the shortest timeout that the servers grant, by default two ticks. While it is unknown (null), T is used instead.
- * If an operator has configured a shorter minimum, the result is safe for ticks of up to T/5, as docs/limits.md
- * requires.
+ * Returns at least twice the time within which a follower reports a request to its leader, which is half a tick, in
+ * milliseconds. `shortestMs` is the shortest timeout that the servers grant, by default two ticks. While it is unknown
+ * (null), T is used instead. If an operator has configured a shorter minimum, the result is safe for ticks of up to
+ * T/5, as docs/limits.md requires.
  */
 export function leaderRelayMs(timeoutMs: number, shortestMs: number | null): number {
   return Math.min(timeoutMs / 4, Math.max(timeoutMs / 10, shortestMs ?? timeoutMs));

@@ -41,7 +41,7 @@ interface ZooKeeperLinkOptions {
   readonly nextXid: number;
   /** The send time of the ConnectRequest. */
   readonly connectSentMs: number;
-  /** The time within which a follower reports a request to its leader; see LeaderProof. */
+  /** See LeaderProof. */
   readonly relayMs: number;
   readonly lastZxid: bigint;
   readonly patience: SilencePatience;
@@ -145,7 +145,7 @@ export class ZooKeeperLink implements FrameStreamListener {
     return this.#proof.provenMs;
   }
 
-  /** Sets a shorter time within which a follower reports a request to its leader; see LeaderProof. */
+  /** Sets a shorter relay time; see LeaderProof. */
   shortenRelay(relayMs: number): void {
     this.#proof.shortenRelay(relayMs);
   }
@@ -202,13 +202,14 @@ export class ZooKeeperLink implements FrameStreamListener {
       throw protocolError(`The server responded to request ${xid}, but the next one is ${pending?.xid ?? "none"}`);
     }
     this.#pending.shift();
+    const nowMs = this.#clock.now();
     if (isAnsweredByLeader(pending.code)) this.#leaderRequestsPending--;
     if (pending.reply !== ignoredReply) {
       const kind = kindOf(pending.code);
       this.#waiting[kind]--;
-      this.#patience.answered(kind, this.#clock.now() - pending.sentMs);
+      this.#patience.answered(kind, nowMs - pending.sentMs);
     }
-    this.#proof.recordResponse(pending.code, err, pending.provesMs);
+    this.#proof.recordResponse(pending, { err, nowMs });
     this.#hasNewReplies = true;
     pending.reply.received(err, reader);
   }

@@ -56,8 +56,8 @@ export const lockMutants: readonly Mutant[] = [
     world: "lock",
     changes: [{
       in: "zookeeper_link:ZooKeeperLink.onFrame",
-      from: "this.#proof.recordResponse(pending.code, err, pending.provesMs);",
-      to: "this.#proof.recordResponse(pending.code, err, this.#clock.now());",
+      from: "this.#proof.recordResponse(pending, { err, nowMs });",
+      to: "this.#proof.recordResponse({ ...pending, provesMs: nowMs }, { err, nowMs });",
     }],
     kinds: ["two holders"],
     seeds: 1,

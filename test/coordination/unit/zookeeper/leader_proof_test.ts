@@ -7,7 +7,19 @@ import {
 } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 
 const relayMs = 1000;
-const sync = zooKeeperOperations.sync.code;
+const sync: number = zooKeeperOperations.sync.code;
+
+/** Sends a request, and reads its response 1 ms later. */
+function exchange(proof: LeaderProof, sentMs: number, { code = sync, err = 0 } = {}): void {
+  const provesMs = proof.recordSent(sentMs);
+  proof.recordResponse({ code, sentMs, provesMs }, { err, nowMs: sentMs + 1 });
+}
+
+/** Sends requests, all of which are answered at `answeredMs`. */
+function exchangeLate(proof: LeaderProof, sentTimesMs: readonly number[], answeredMs: number): void {
+  const sent = sentTimesMs.map((sentMs) => ({ code: sync, sentMs, provesMs: proof.recordSent(sentMs) }));
+  for (const request of sent) proof.recordResponse(request, { err: 0, nowMs: answeredMs });
+}
 
 describe("what the leader has vouched for", () => {
   test("is the handshake at first: sessions are made and taken up again at the leader", () => {
@@ -16,28 +28,37 @@ describe("what the leader has vouched for", () => {
 
   test("is the last request that a follower must have told it of before the answered one was sent", () => {
     const proof = new LeaderProof(relayMs, 0);
-    const proves = [100, 500, 900, 1300, 1700].map((sentMs) => proof.recordSent(sentMs));
-    proof.recordResponse(sync, 0, proves[4] ?? NaN);
+    for (const sentMs of [100, 500, 900, 1300, 1700]) exchange(proof, sentMs);
     expect(proof.provenMs).toBe(500);
   });
 
   test("does not depend on how late the answer comes, nor on what was sent since", () => {
     const proof = new LeaderProof(relayMs, 0);
-    proof.recordSent(100);
-    const proves = proof.recordSent(1100);
+    exchange(proof, 100);
+    const provesMs = proof.recordSent(1100);
     for (let sentMs = 1110; sentMs < 9000; sentMs += 10) proof.recordSent(sentMs);
-    proof.recordResponse(sync, 0, proves);
+    proof.recordResponse({ code: sync, sentMs: 1100, provesMs }, { err: 0, nowMs: 9000 });
     expect(proof.provenMs).toBe(100);
+  });
+
+  test("is no request that the network may have held back with the answered one", () => {
+    const proof = new LeaderProof(relayMs, 0);
+    exchange(proof, 100);
+    exchangeLate(proof, [400, 1500], 1600);
+    // The follower may have received both at 1590, and have told the leader of neither when it passed on the second.
+    expect(proof.provenMs).toBe(100);
+    exchange(proof, 1600 + relayMs / 2 - 1);
+    expect(proof.provenMs).toBe(100);
+    exchange(proof, 1600 + relayMs / 2);
+    expect(proof.provenMs).toBe(400);
   });
 
   test("is not moved by what a follower answers itself, nor by a refusal", () => {
     const proof = new LeaderProof(relayMs, 0);
-    let proves = 0;
-    for (let sentMs = 100; sentMs <= 5000; sentMs += 100) proves = proof.recordSent(sentMs);
-    for (const name of ["ping", "exists", "getData", "getChildren2", "setWatches"] as const) {
-      proof.recordResponse(zooKeeperOperations[name].code, 0, proves);
-    }
-    proof.recordResponse(sync, zooKeeperErrorNumbers.THROTTLEDOP, proves);
+    const { ping, exists, getData, getChildren2, setWatches } = zooKeeperOperations;
+    for (let sentMs = 100; sentMs <= 5000; sentMs += 100) exchange(proof, sentMs, { code: ping.code });
+    for (const { code } of [exists, getData, getChildren2, setWatches]) exchange(proof, 6000, { code });
+    exchange(proof, 6000, { err: zooKeeperErrorNumbers.THROTTLEDOP });
     expect(proof.provenMs).toBe(0);
   });
 
@@ -48,8 +69,8 @@ describe("what the leader has vouched for", () => {
     "is moved by a %s",
     (_name, code) => {
       const proof = new LeaderProof(relayMs, 0);
-      proof.recordSent(100);
-      proof.recordResponse(code, 0, proof.recordSent(1100));
+      exchange(proof, 100);
+      exchange(proof, 1100, { code });
       expect(proof.provenMs).toBe(100);
     },
   );
@@ -57,9 +78,8 @@ describe("what the leader has vouched for", () => {
   test("is never later than the truth, and at most a grain earlier, however much is sent", () => {
     const proof = new LeaderProof(relayMs, 0);
     for (let sentMs = 1; sentMs <= 20_000; sentMs++) {
-      const proves = proof.recordSent(sentMs);
+      exchange(proof, sentMs, { code: sentMs % 500 === 0 ? sync : zooKeeperOperations.ping.code });
       if (sentMs % 500 !== 0 || sentMs <= 2000) continue;
-      proof.recordResponse(sync, 0, proves);
       expect(proof.provenMs).toBeLessThanOrEqual(sentMs - relayMs);
       expect(proof.provenMs).toBeGreaterThan(sentMs - relayMs - relayMs / 16 - 1);
     }
@@ -67,7 +87,7 @@ describe("what the leader has vouched for", () => {
 
   test("is every answer where there is one server only", () => {
     const proof = new LeaderProof(0, 0);
-    proof.recordResponse(zooKeeperOperations.ping.code, 0, proof.recordSent(700));
+    exchange(proof, 700, { code: zooKeeperOperations.ping.code });
     expect(proof.provenMs).toBe(700);
   });
 });
