@@ -28,6 +28,17 @@ const contenders = 3;
 /** For what should come at once, on a machine that does many things at a time. */
 const patienceMs = 120_000;
 
+/** Default of `--kill-after`, in milliseconds: a child that ignores the stop signal lives this long after it. */
+const killAfterMs = 5000;
+
+/**
+ * Returns the time from the end of a fault after which its victim has lost the lock or keeps it, in milliseconds. The
+ * lease is not renewed for T/4 after a long silence, so the stop signal can come that late. T/2 is for a busy machine.
+ */
+function settledMs(sessionTimeoutMs: number): number {
+  return sessionTimeoutMs * 3 / 4 + killAfterMs;
+}
+
 let rounds = 0;
 
 export function runRound(plan: RoundPlan, options: RoundOptions): Promise<RoundResult> {
@@ -143,13 +154,12 @@ class Round {
   async #letVictimEnd(victim: Contender): Promise<boolean> {
     const { expect } = this.#plan.fault;
     const { sessionTimeoutMs } = this.#place;
-    // Long enough for a lease to end that nothing has renewed since the fault began.
     const settled = eventually(() => !victim.isIn, {
-      withinMs: expect === "survives" ? sessionTimeoutMs / 2 : 1.5 * sessionTimeoutMs,
+      withinMs: expect === "survives" ? sessionTimeoutMs / 2 : settledMs(sessionTimeoutMs),
     });
     if (await settled.then(() => true, () => false)) return false;
     if (expect === "loses" || expect === "killed") {
-      this.#failures.push(`the victim's child still runs ${1.5 * sessionTimeoutMs} ms after the fault`);
+      this.#failures.push(`the victim's child still runs ${settledMs(sessionTimeoutMs)} ms after the fault`);
     }
     victim.letLeave();
     return true;
