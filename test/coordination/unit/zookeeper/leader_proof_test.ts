@@ -5,7 +5,9 @@ import {
   multiOperationCode,
   zooKeeperOperations,
 } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { seededRandom, testSeed } from "../../../support/random.ts";
 
+const seed = testSeed();
 const relayMs = 1000;
 const sync: number = zooKeeperOperations.sync.code;
 
@@ -19,6 +21,37 @@ function exchange(proof: LeaderProof, sentMs: number, { code = sync, err = 0 } =
 function exchangeLate(proof: LeaderProof, sentTimesMs: readonly number[], answeredMs: number): void {
   const sent = sentTimesMs.map((sentMs) => ({ code: sync, sentMs, provesMs: proof.recordSent(sentMs) }));
   for (const request of sent) proof.recordResponse(request, { err: 0, nowMs: answeredMs });
+}
+
+/**
+ * Runs a client, a follower and a leader for a minute. In the first 50 s, holes in the network hold the client's
+ * requests back. The leader asks the follower for its clients every half tick. Calls `read` after each response, with
+ * the send time of the last request that the leader had heard of when it received the answered one.
+ */
+function runEnsemble(proof: LeaderProof, random: () => number, read: (knownMs: number) => void): void {
+  const halfTickMs = relayMs / 4;
+  const asksAtMs = Math.floor(random() * halfTickMs);
+  let waiting: { code: number; sentMs: number; provesMs: number }[] = [];
+  let nextMs = 0;
+  let holeEndMs = 0;
+  let receivedMs = 0;
+  let knownMs = 0;
+  for (let nowMs = 1; nowMs <= 60_000; nowMs++) {
+    if (nowMs >= nextMs) {
+      nextMs = nowMs + Math.ceil(random() * relayMs / 2);
+      const code = random() < 0.5 ? sync : zooKeeperOperations.ping.code;
+      waiting.push({ code, sentMs: nowMs, provesMs: proof.recordSent(nowMs) });
+    }
+    if (nowMs < 50_000 && random() < 0.0005) holeEndMs = nowMs + Math.ceil(random() * 3 * relayMs);
+    if (nowMs % halfTickMs === asksAtMs) knownMs = receivedMs;
+    if (nowMs < holeEndMs) continue;
+    for (const request of waiting) {
+      receivedMs = request.sentMs;
+      proof.recordResponse(request, { err: 0, nowMs });
+      read(knownMs);
+    }
+    waiting = [];
+  }
 }
 
 describe("what the leader has vouched for", () => {
@@ -82,6 +115,15 @@ describe("what the leader has vouched for", () => {
       if (sentMs % 500 !== 0 || sentMs <= 2000) continue;
       expect(proof.provenMs).toBeLessThanOrEqual(sentMs - relayMs);
       expect(proof.provenMs).toBeGreaterThan(sentMs - relayMs - relayMs / 16 - 1);
+    }
+  });
+
+  test(`is what the leader has heard of, whatever the network holds back [BATON_SEED=${seed}]`, () => {
+    const random = seededRandom(seed);
+    for (let run = 0; run < 40; run++) {
+      const proof = new LeaderProof(relayMs, 0);
+      runEnsemble(proof, random, (knownMs) => expect(proof.provenMs).toBeLessThanOrEqual(knownMs));
+      expect(proof.provenMs).toBeGreaterThan(55_000);
     }
   });
 
