@@ -74,9 +74,8 @@ test.skipIf(!can).concurrent("the guard of a killed baton keeps the lock, and sa
   const scene = await holdWithRoot("killed");
   process.kill(scene.pid, "SIGKILL");
   await isKept("killed", scene);
-  // On a busy machine, processes that are still dying are named as well.
-  expect(scene.baton.stderr()).toMatch(
-    new RegExp(`the command of a baton that was killed cannot be stopped: .*\\bpid ${scene.root} sh \\(root\\)`),
+  expect(scene.baton.stderr()).toContain(
+    `the command of a baton that was killed cannot be stopped: pid ${scene.root} sh (root)`,
   );
   await letGo("killed");
   await movesOn("killed");

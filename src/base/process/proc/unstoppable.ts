@@ -5,6 +5,8 @@ import { findUserName } from "../../support/user_name.ts";
 import { processName, readProcessOrUnknown } from "./process_table.ts";
 
 const describedMax = 5;
+/** SIGKILL in the masks of /proc/PID/status. */
+const sigkillBit = 1n << 8n;
 
 /**
  * Returns a text such as `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative
@@ -21,8 +23,9 @@ function describe(pid: number): string {
   if (pid < 0) return `a process of group ${-pid} that /proc does not show`;
   const row = readProcessOrUnknown(pid);
   if (row === null || (row !== "unknown" && row.dead)) return "";
-  const uid = effectiveUserIdOf(pid);
+  const { uid, isDying } = readStatus(pid);
   const isInKernel = row !== "unknown" && row.isInKernel;
+  if (isDying && !isInKernel) return "";
   const why = isUnstoppableByKernel({ isInKernel, uid, ownUid: process.geteuid?.() ?? 0 })
     ? "waits in the kernel"
     : uid === null
@@ -42,12 +45,25 @@ export function isUnstoppableByKernel(
   return isInKernel && (ownUid === 0 || uid === null || uid === ownUid);
 }
 
-/** Returns the number of the process's effective user; null if it is not known. */
-function effectiveUserIdOf(pid: number): number | null {
+interface ProcessStatus {
+  /** The number of the process's effective user; null if it is not known. */
+  readonly uid: number | null;
+  /** True if a SIGKILL waits for the process: on a busy machine it has not yet been scheduled since. */
+  readonly isDying: boolean;
+}
+
+function readStatus(pid: number): ProcessStatus {
   try {
-    const uid = /^Uid:\t\d+\t(\d+)/m.exec(processSystem.readText(`/proc/${pid}/status`))?.[1];
-    return uid === undefined ? null : Number(uid);
+    const text = processSystem.readText(`/proc/${pid}/status`);
+    const uid = /^Uid:\t\d+\t(\d+)/m.exec(text)?.[1];
+    return { uid: uid === undefined ? null : Number(uid), isDying: isKillPending(text) };
   } catch {
-    return null;
+    return { uid: null, isDying: false };
   }
+}
+
+/** Returns true if the text of a /proc/PID/status shows that a SIGKILL has been sent and not yet handled. */
+export function isKillPending(status: string): boolean {
+  const pending = [...status.matchAll(/^(?:SigPnd|ShdPnd):\t([0-9a-f]+)$/gm)];
+  return pending.some(([, mask]) => (BigInt(`0x${mask}`) & sigkillBit) !== 0n);
 }

@@ -1,6 +1,6 @@
 /** Why a process cannot be stopped: its owner, or the kernel. */
 import { expect, test } from "bun:test";
-import { isUnstoppableByKernel } from "../../../../../src/base/process/proc/unstoppable.ts";
+import { isKillPending, isUnstoppableByKernel } from "../../../../../src/base/process/proc/unstoppable.ts";
 
 test.each([
   ["another user's process, whatever it does at the moment", { isInKernel: true, uid: 0, ownUid: 1000 }, false],
@@ -10,4 +10,13 @@ test.each([
   ["a process that runs", { isInKernel: false, uid: 1000, ownUid: 1000 }, false],
 ])("the kernel keeps it alive: %s", (_, facts, expected) => {
   expect(isUnstoppableByKernel(facts)).toBe(expected);
+});
+
+test.each([
+  ["sent to the process", "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n", true],
+  ["sent to its thread", "SigPnd:\t0000000000000300\nShdPnd:\t0000000000000000\n", true],
+  ["not sent, but SIGUSR1 and SIGTERM", "SigPnd:\t0000000000000200\nShdPnd:\t0000000000004000\n", false],
+  ["unknown", "Uid:\t0\t0\t0\t0\n", false],
+])("a SIGKILL that is %s", (_, status, expected) => {
+  expect(isKillPending(`Name:\tsh\n${status}`)).toBe(expected);
 });
