@@ -67,6 +67,7 @@ test("a background operation without its lock is stored, then delivered, or a de
 
   // Never free: dead after the redeliveries that were asked for, with the body, in the queue of dead letters.
   expect((await run(`--max-retries 3 ${letters}`).ended).code).toBe(0);
+  expect([session.read("propagated"), holder.stderr()]).toEqual(["body 8\n", ""]);
   const letter = JSON.parse(session.read("MdmDeadLetterQueue.jsonl")) as {
     tries: number;
     reason: string;
