@@ -18,8 +18,6 @@ export interface ProcessRow {
   /** True for a process that has not called execve since its fork: a copy of its parent, such as a subshell. */
   readonly isCopy: boolean;
   readonly isStopped: boolean;
-  /** True if the process waits in the kernel, where no signal reaches it. */
-  readonly isInKernel: boolean;
   /** True for a kernel thread, which has no program and which no signal ends. */
   readonly isKernelThread: boolean;
   /** True for a process that is ending and therefore starts no other process. */
@@ -71,11 +69,19 @@ export function readProcessOrUnknown(pid: number): ProcessRow | null | "unknown"
     dead: state === "X" || (state === "Z" && field(20) <= 1),
     isCopy: (field(9) & forkedWithoutExec) !== 0,
     isStopped: state === "T" || state === "t",
-    isInKernel: state === "D",
     isKernelThread: (field(9) & kernelThread) !== 0,
     isEnding: (field(9) & exiting) !== 0,
     hasEnvironment: field(51) > 0,
   };
+}
+
+/** Returns the text of a file in /proc/PID; empty if it cannot be read. */
+export function readProcessFile(pid: number, name: "comm" | "status"): string {
+  try {
+    return processSystem.readText(`/proc/${pid}/${name}`, "utf8");
+  } catch {
+    return "";
+  }
 }
 
 /**
@@ -83,22 +89,14 @@ export function readProcessOrUnknown(pid: number): ProcessRow | null | "unknown"
  * process.
  */
 export function processName(pid: number): string {
-  try {
-    return processSystem.readText(`/proc/${pid}/comm`, "utf8").trimEnd();
-  } catch {
-    return "";
-  }
+  return readProcessFile(pid, "comm").trimEnd();
 }
 
 /**
  * Returns the pid of the process that the thread `id` belongs to. Returns `id` itself if it is a process, or has ended.
  */
 export function processOfThread(id: number): number {
-  try {
-    return Number(/^Tgid:\s*(\d+)$/m.exec(processSystem.readText(`/proc/${id}/status`))?.[1] ?? id);
-  } catch {
-    return id;
-  }
+  return Number(/^Tgid:\s*(\d+)$/m.exec(readProcessFile(id, "status"))?.[1] ?? id);
 }
 
 /** Reads a process and its ancestors, the nearest first. Stops at the first process that cannot be read. */

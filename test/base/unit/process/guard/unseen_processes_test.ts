@@ -17,7 +17,6 @@ const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   dead: false,
   isCopy: false,
   isStopped: false,
-  isInKernel: false,
   isKernelThread: false,
   isEnding: false,
   hasEnvironment: true,
