@@ -316,8 +316,9 @@ export class JobOracle implements TreeObserver {
     if (machine.isSuspended || nowMs < machine.wokenAtMs + afterSuspendMs) return "suspended machine";
     if (one.isOthers || nowMs < one.waitsUntilMs + killMs) return this.#exemptionOfUnstoppable(job, one);
     const needMs = killMs + 20 * machine.turnMs;
-    const isBatonAble = baton.isAlive && outcome === null && baton.blockedUntilMs + killMs <= nowMs &&
-      isAble(baton.process, baton.process.runsSinceMs, nowMs - needMs);
+    // While baton waits for its child to be another program, turns pile up, as while it is stopped.
+    const ableSinceMs = Math.max(baton.process.runsSinceMs, baton.blockedUntilMs);
+    const isBatonAble = baton.isAlive && outcome === null && isAble(baton.process, ableSinceMs, nowMs - needMs);
     if (isStartedLate(job, nowMs, isBatonAble)) return "became the command late";
     if (job.isScript && isHidden(one, job) && isForgotten(one, job)) return "a daemon that is no child of baton's";
     if (isBatonAble) return null;
