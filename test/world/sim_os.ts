@@ -118,14 +118,20 @@ const kernelThreadPid = 2;
 /** The shortest time in which a machine uses all other numbers, in milliseconds. */
 const reusedAfterMs = 1200;
 
+/**
+ * A group's number is given again this long after the group's end at the earliest, in milliseconds: nobody can prevent
+ * that a group ends between the look at it and the signal.
+ */
+const signalledWithinMs = 5;
+
 export class SimOs {
   readonly machine: SimMachine;
   readonly world: SimWorld;
   readonly chance: Chance;
   readonly pidMax: number;
   readonly processes = new Map<number, OsProcess>();
-  /** When the numbers of processes that have an owner became free; the last one is the latest. */
-  readonly freedMs = new Map<number, number>();
+  /** From when numbers of processes that have had an owner may be given again; the last one became free latest. */
+  readonly reusableMs = new Map<number, number>();
   init: OsProcess;
   /** Told of each signal that a process sends to another one, before it arrives. */
   onKill: (by: OsProcess, to: OsProcess, signal: SignalName) => void = () => {};
@@ -134,6 +140,8 @@ export class SimOs {
   readonly #queue = new EventQueue<OsEvent>();
   #sequence = 0;
   #nextPid: number;
+  /** The numbers that were used within `reusedAfterMs`, by the time of use. */
+  #used: { readonly atMs: number; readonly count: number }[] = [];
   #clockMs = 0;
   #wakeMs = Infinity;
   #waking: SimEvent | null = null;
@@ -164,19 +172,37 @@ export class SimOs {
     this.init = this.#boot();
   }
 
-  /** The next process that is started gets this number. */
+  /** The number that was given last. */
+  get lastPid(): number {
+    return this.#nextPid - 1;
+  }
+
+  /** The next process that is started gets this number: other programs have used those before it. */
   wantPid(pid: number): void {
     this.#wantedPid = pid;
   }
 
-  /** Other programs have used the numbers meanwhile. */
-  skipPids(count: number): void {
-    this.#nextPid += count;
+  /** Other programs have used the numbers meanwhile, as far as the machine can start that many. */
+  skipPids(count: number): boolean {
+    const used = this.#used.reduce((sum, one) => sum + one.count, count);
+    if (used >= this.#range) return false;
+    this.#nextPid = pidMin + (this.#nextPid - pidMin + count) % this.#range;
+    this.#use(count);
+    return true;
   }
 
-  /** Whether a new process may get this number: no process has it, and the others were used since it became free. */
+  #use(count: number): void {
+    this.#used = this.#used.filter(({ atMs }) => atMs > this.nowMs - reusedAfterMs);
+    this.#used.push({ atMs: this.nowMs, count });
+  }
+
+  get #range(): number {
+    return this.pidMax - pidMin;
+  }
+
+  /** Whether a new process may get this number: no process has it, and it is not too soon. */
   isFree(pid: number): boolean {
-    if ((this.freedMs.get(pid) ?? -Infinity) >= this.nowMs - reusedAfterMs) return false;
+    if ((this.reusableMs.get(pid) ?? -Infinity) >= this.nowMs) return false;
     for (const process of this.processes.values()) {
       if (process.pid === pid || process.group === pid || process.session === pid) return false;
     }
@@ -369,10 +395,16 @@ export class SimOs {
   #remove(process: OsProcess): void {
     process.state = "gone";
     this.processes.delete(process.pid);
-    this.freedMs.delete(process.pid);
-    if (process.owner !== null) this.freedMs.set(process.pid, this.nowMs);
+    this.#release(process.pid, process.owner === null ? -Infinity : this.nowMs + reusedAfterMs);
+    if (process.group !== process.pid) this.#release(process.group, this.reusableMs.get(process.group) ?? -Infinity);
     const siblings = process.parent?.children;
     siblings?.splice(siblings.indexOf(process), 1);
+  }
+
+  /** A process no longer has this number, as its own or as that of its group. */
+  #release(pid: number, reusableMs: number): void {
+    this.reusableMs.delete(pid);
+    if (reusableMs > -Infinity) this.reusableMs.set(pid, Math.max(reusableMs, this.nowMs + signalledWithinMs));
   }
 
   #vanish(process: OsProcess): void {
@@ -383,11 +415,17 @@ export class SimOs {
   #newPid(): number {
     const wanted = this.#wantedPid;
     this.#wantedPid = null;
-    if (wanted !== null && this.isFree(wanted)) return wanted;
+    const range = this.#range;
+    if (wanted !== null && this.isFree(wanted) && this.skipPids((wanted - this.#nextPid + range) % range + 1)) {
+      return wanted;
+    }
+    let count = 0;
     do {
       if (this.#nextPid >= this.pidMax) this.#nextPid = pidMin;
+      count++;
     } while (!this.isFree(this.#nextPid++));
-    return this.#nextPid - 1;
+    this.#use(count);
+    return this.lastPid;
   }
 
   /** Runs the programs again after the machine was suspended. */

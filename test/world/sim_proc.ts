@@ -93,6 +93,7 @@ export class SimSystem implements ProcessSystem {
     this.#spend();
     const [, , name = "", file = "", thread, last] = path.split("/");
     if (file === "kernel" && thread === "pid_max") return `${this.#os.pidMax}\n`;
+    if (file === "kernel" && thread === "ns_last_pid") return `${this.#os.lastPid}\n`;
     const found = this.#find(name, path);
     if (file === "environ" && found.isOthers && found.isAlive) throw systemError("EACCES", `not permitted: ${path}`);
     if (file === "task" && last === "children" && found.isAlive) {

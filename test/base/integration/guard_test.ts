@@ -1,9 +1,10 @@
 /** The guard as a process, told by hand what baton tells it. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
-import { guardChildLine, guardWatchLine } from "../../../src/base/process/guard/guard_state.ts";
+import { guardAliveQuestionLine, guardChildLine, guardWatchLine } from "../../../src/base/process/guard/guard_state.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import {
+  isProcessGroupAlive,
   jobCookieEnvironment,
   listDescendantProcesses,
   readProcess,
@@ -26,8 +27,9 @@ async function guarded({ command, deadlineMs, script }: {
   const env = { ...process.env, ...jobCookieEnvironment(cookie, undefined) };
   const job = Bun.spawn(["sh", "-c", script], { detached: true, env });
   const guard = Bun.spawn([...command, "__guard"], { stdio: ["pipe", "pipe", "inherit"] });
-  const { value } = await guard.stdout.getReader().read();
-  expect(new TextDecoder().decode(value)).toBe("ready\n");
+  const reader = guard.stdout.getReader();
+  const said = async () => new TextDecoder().decode((await reader.read()).value);
+  expect(await said()).toBe("ready\n");
   return {
     job,
     guard,
@@ -36,6 +38,12 @@ async function guarded({ command, deadlineMs, script }: {
       const child = { pid: job.pid, ownGroup: true, startTicks };
       guard.stdin.write(guardWatchLine(cookie, deadlineMs) + guardChildLine(cookie, child));
       await guard.stdin.flush();
+    },
+    /** Resolves when the guard has read all that it was told. */
+    async ask() {
+      guard.stdin.write(guardAliveQuestionLine);
+      await guard.stdin.flush();
+      expect(await said()).toBe("runs\n");
     },
     async [Symbol.asyncDispose]() {
       job.kill("SIGKILL");
@@ -51,20 +59,20 @@ if (!canChooseNumbers) {
   console.error(`MISSING: ${lastNumber} cannot be written to (root can); no stranger is given the number of a group`);
 }
 
-/** A process that leads a group of its own and has this number, which is free. */
-async function startAs(wanted: number) {
+/** A group with this number, which is free. If `isLed` is false, its leader has ended, and another process is left. */
+async function startGroup(wanted: number, { isLed }: { readonly isLed: boolean }) {
   // Job control gives it a group. Whoever starts something at the same time is given the number: then again.
-  const program = `set -m; echo ${wanted - 1} >${lastNumber}; sleep 1000 >/dev/null & echo $!`;
-  const pid = await eventually(async () => {
+  const led = "sleep 1000 >/dev/null & echo $!";
+  const left = "(sleep 1000 >/dev/null &) & echo $!; wait";
+  const program = `set -m; echo ${wanted - 1} >${lastNumber}; ${isLed ? led : left}`;
+  const group = await eventually(async () => {
     const made = Number(await new Response(Bun.spawn(["bash", "-c", program]).stdout).text());
     if (made === wanted) return made;
-    process.kill(made, "SIGKILL");
+    process.kill(-made, "SIGKILL");
     return null;
   });
-  return {
-    isAlive: () => readProcess(pid)?.dead === false,
-    [Symbol.dispose]: () => kill(pid),
-  };
+  const isAlive = () => isProcessGroupAlive(group);
+  return { isAlive, [Symbol.dispose]: () => void (isAlive() && process.kill(-group, "SIGKILL")) };
 }
 
 function kill(pid: number): void {
@@ -82,11 +90,12 @@ for (const { name, command } of runtimes) {
       expect(Number(fields.split(" ")[16])).toBe(permitted);
     });
 
-    test.skipIf(!canChooseNumbers)(
-      "a stranger who was given the number of the command's group is not struck, what is left of the job is",
-      async () => {
-        // Its leader ends, and what it has started is in a session of its own.
-        const script = "setsid sleep 1000 >/dev/null & echo $!; kill -STOP $$";
+    test.skipIf(!canChooseNumbers).each([{ isLed: true }, { isLed: false }])(
+      "a group that was given the number of the command's is not struck, whether it is led ($isLed); the rest of the job is",
+      async ({ isLed }) => {
+        // Its leader ends, and what it has started is in a session of its own. Others have used many numbers.
+        const usesNumbers = `echo $((($$ + 5000) % $(cat /proc/sys/kernel/pid_max))) >${lastNumber}`;
+        const script = `setsid sleep 1000 >/dev/null & ${usesNumbers}; echo $!; kill -STOP $$`;
         await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script });
         const { job, guard } = run;
         const daemon = Number(new TextDecoder().decode((await job.stdout.getReader().read()).value));
@@ -94,14 +103,18 @@ for (const { name, command } of runtimes) {
         expect(readProcess(daemon)?.dead).toBe(false);
         await run.tell();
         await eventually(() => readProcess(job.pid)?.isStopped, { what: "the script to stop" });
+        // It looks at the group once a second.
+        const toldMs = performance.now();
+        await eventually(() => performance.now() > toldMs + 1000);
+        for (const _ of [1, 2]) await run.ask();
         job.kill("SIGCONT");
         expect(await job.exited).toBe(0);
-        using stranger = await startAs(job.pid);
-        expect(readProcess(job.pid)?.group).toBe(job.pid);
+        using strangers = await startGroup(job.pid, { isLed });
+        expect([strangers.isAlive(), readProcess(job.pid) !== null]).toEqual([true, isLed]);
         await guard.stdin.end(); // as when baton is killed
         await guard.exited;
         expect(readProcess(daemon)?.dead ?? true).toBe(true);
-        expect(stranger.isAlive()).toBe(true);
+        expect(strangers.isAlive()).toBe(true);
       },
     );
 

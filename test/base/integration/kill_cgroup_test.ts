@@ -40,7 +40,7 @@ test.skipIf(folder === null)("what is in it dies with all that it has started si
   await job.stdin.end();
   const daemon = Number(new TextDecoder().decode((await job.stdout.getReader().read()).value));
   expect(isProcessAlive(daemon)).toBe(true);
-  cgroup.kill([]);
+  cgroup.kill();
   await job.exited;
   await eventually(() => !isProcessAlive(daemon));
   await eventually(() => {
@@ -54,7 +54,8 @@ test.skipIf(folder === null)("what has died already is no reason to fail, nor is
   const cgroup = new KillCgroup(cookie);
   cgroup.close();
   expect(left(cookie)).toEqual([]);
-  cgroup.kill([0x3ffffff]);
+  cgroup.add([0x3ffffff]);
+  cgroup.kill();
   cgroup.close();
   expect(left(cookie)).toEqual([]);
   expect(existsSync(folder ?? "")).toBe(true);

@@ -359,7 +359,7 @@ class Clearing {
   /** Returns the sentence for stderr about processes that live on; empty if baton has already reported them. */
   #sentence(jobs: readonly GuardKeptJob[]): string {
     if ([...this.#state.jobs.values()].some(({ isLeft }) => isLeft)) return "";
-    const which = jobs.map(({ what }) => what).filter((what) => what !== "").join("; ");
+    const which = jobs.map(({ what }) => what).filter(Boolean).join("; ");
     const kept = "its guard keeps the lock until the process has ended; baton break --force releases it now";
     return `baton: the command of a baton that was killed ${which}; ${kept}\n`;
   }

@@ -165,40 +165,37 @@ function isOthersOnly(group: number): boolean {
   }
 }
 
-/** The system calls for `ProcessGroupWatch`; tests replace them. */
-interface GroupProbes {
-  readonly exists: (group: number) => boolean;
-  /** Returns the start time of the process; null if there is no such process, or the system does not tell. */
-  readonly startTicks: (pid: number) => number | null;
+/** Returns the number that the kernel has given to a process or thread last; `before` if the system does not tell. */
+function readLastPid(before: number): number {
+  try {
+    return Number(processSystem.readText("/proc/sys/kernel/ns_last_pid"));
+  } catch {
+    return before;
+  }
 }
-
-const groupProbes: GroupProbes = {
-  exists: (group) => sendSignal(-group, 0),
-  startTicks: (pid) => readProcess(pid)?.startTicks ?? null,
-};
 
 /**
  * Tracks whether a process group still belongs to the command. The kernel may give the number of an empty group to an
- * unrelated program. A signal to the group would then kill that program.
+ * unrelated program. A signal to the group would then kill that program, or what it has left behind.
  */
 export class ProcessGroupWatch {
   readonly #child: GuardedChild;
-  readonly #probes: GroupProbes;
   #isOurs: boolean;
+  #lastPid: number;
+  #mayBeReused = false;
 
-  constructor(child: GuardedChild, asked = groupProbes) {
+  constructor(child: GuardedChild) {
     this.#child = child;
-    this.#probes = asked;
     this.#isOurs = child.ownGroup;
+    this.#lastPid = child.pid;
   }
 
   /**
    * Returns true while the group is the command's; once false, it stays false. The caller must ask more often than the
-   * kernel reuses process numbers.
+   * kernel gives all numbers.
    */
   isOurs(): boolean {
-    this.#isOurs &&= this.#check();
-    return this.#isOurs;
+    return this.#isOurs &&= this.#check();
   }
 
   /**
@@ -211,9 +208,17 @@ export class ProcessGroupWatch {
 
   #check(): boolean {
     const { pid, startTicks } = this.#child;
-    if (!this.#probes.exists(pid)) return false;
-    const leaderTicks = this.#probes.startTicks(pid);
-    return leaderTicks === null || startTicks === 0 || leaderTicks === startTicks;
+    const before = this.#lastPid;
+    const last = this.#lastPid = readLastPid(before);
+    if (!sendSignal(-pid, 0)) return false;
+    const row = readProcessOrUnknown(pid);
+    if (row === "unknown") return true;
+    if (row !== null) return startTicks === 0 || row.startTicks === startTicks;
+    // The kernel gives numbers in ascending order, and then starts again. If it has passed this one, the group may have
+    // become empty, and another group with its number may have lost its leader.
+    this.#mayBeReused ||= before <= last ? before < pid && pid <= last : before < pid || pid <= last;
+    // A signal does nothing to other users' processes, and they keep the lock if they are the command's.
+    return !this.#mayBeReused || isOthersOnly(pid);
   }
 }
 

@@ -53,10 +53,12 @@ export class ProcessKillRounds {
   /** Kills all processes. The caller must check whether they are dead. */
   kill(): void {
     const alive = this.freeze();
+    // Moves them before it kills them, because the number of a dead process may belong to an unrelated one.
+    if (this.#busyRounds > roundsBeforeCgroup) this.#cgroup.add(alive);
     const group = this.#job.group();
     if (group !== null) sendSignal(-group, "SIGKILL");
     for (const pid of alive) sendSignal(pid, "SIGKILL");
-    if (this.#busyRounds > roundsBeforeCgroup) this.#cgroup.kill(alive);
+    this.#cgroup.kill();
   }
 
   /** Cleans up when no process of the job is left. */
@@ -136,8 +138,7 @@ export class KillCgroup {
     }
   }
 
-  kill(pids: readonly number[]): void {
-    this.add(pids);
+  kill(): void {
     if (typeof this.#folder === "string") write(join(this.#folder, "cgroup.kill"), "1");
   }
 

@@ -3,16 +3,16 @@ import process from "node:process";
 import { findUserName } from "../../support/user_name.ts";
 import { isProcessAlive, processName, readProcessFile } from "./process_table.ts";
 
-const describedMax = 5;
+const namedMax = 5;
 
 /**
  * Returns a text such as `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative
  * pid stands for a process group.
  */
 export function describeUnstoppableProcesses(pids: readonly number[]): string {
-  const described = pids.slice(0, describedMax).map(describe).filter(Boolean);
+  const described = pids.slice(0, namedMax).map(describe).filter(Boolean);
   if (described.length === 0) return "";
-  const more = pids.length - describedMax;
+  const more = pids.length - namedMax;
   return `cannot be stopped: ${described.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
@@ -29,7 +29,7 @@ function describe(pid: number): string {
     ? ""
     : findUserName(String(uid)) ?? `user ${uid}`;
   const name = processName(pid).replaceAll(/[^ -~]/g, "?"); // any user may have chosen it
-  return ["pid", pid, name, why === "" ? "" : `(${why})`].filter(Boolean).join(" ");
+  return ["pid", pid, name, why && `(${why})`].filter(Boolean).join(" ");
 }
 
 /**

@@ -110,8 +110,8 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       in: "kill_job:ProcessGroupWatch.isOurs",
-      from: "    this.#isOurs &&= this.#check();\n",
-      to: "",
+      from: "return this.#isOurs &&= this.#check();",
+      to: "return this.#isOurs;",
     }],
     kinds: ["stranger signalled"],
     seeds: 200,

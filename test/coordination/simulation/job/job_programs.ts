@@ -240,17 +240,17 @@ export function startStrangers(os: SimOs, { untilMs }: { readonly untilMs: numbe
 const processesMax = 40;
 
 function startStranger(os: SimOs, chance: Chance): void {
-  const free = [...os.freedMs.keys()].filter((pid) => os.isFree(pid));
+  const free = [...os.reusableMs.keys()].filter((pid) => os.isFree(pid));
   // The latest ones are the likeliest to be remembered by somebody.
   const reused = free.length > 0 && chance.is(0.6)
     ? free[chance.whole(chance.is(0.6) ? Math.max(0, free.length - 3) : 0, free.length - 1)]
     : undefined;
-  if (reused !== undefined) {
-    os.wantPid(reused);
-    os.freedMs.delete(reused);
+  if (reused !== undefined) os.wantPid(reused);
+  const stranger = os.start(os.init, programOf(chance.oneOf(["cron", "a) (b"]), null), { owner: null });
+  if (stranger.pid === reused) {
+    os.reusableMs.delete(reused);
     os.world.count("mark stranger with a number that was used before");
   }
-  const stranger = os.start(os.init, programOf(chance.oneOf(["cron", "a) (b"]), null), { owner: null });
   stranger.group = stranger.pid;
   if (chance.is(0.5)) stranger.session = stranger.pid;
   const ms = chance.oneOf([20, 1000, 20_000]) * chance.next();
