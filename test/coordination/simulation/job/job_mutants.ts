@@ -125,8 +125,7 @@ export const jobMutants: readonly Mutant[] = [
       to: "row?.dead === false",
     }],
     kinds: ["stranger signalled"],
-    from: 310,
-    seeds: 200,
+    seeds: 60,
   },
   {
     name: "baton waits only for the command's own process before it releases",
