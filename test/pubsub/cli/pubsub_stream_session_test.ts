@@ -8,6 +8,9 @@ import { startRole } from "../../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
+/** How long a put waits for the requests that are on their way when it is stopped, in milliseconds. */
+const lastRequestsMs = 5000;
+
 let session: BatonSession;
 beforeEach(async () => {
   session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" });
@@ -53,12 +56,18 @@ test("what was read of a stream is put before a signal ends it, and what was not
   const seq = session.start("seq 1 200000 >feed; echo broken >&2");
   const put = session.start('exec "$baton" pubsub client bob put news --lines <feed');
   await eventually(async () => await pending() > 0, { withinMs: 20_000 });
+  const killedMs = performance.now();
   put.child.kill("SIGTERM");
   const { signal, stderr } = await put.ended;
+  const tookMs = performance.now() - killedMs;
   expect(signal).toBe("SIGTERM");
   const taken = Number(/(\d+) messages of stdin were put/.exec(stderr)?.[1]);
-  expect(await pending()).toBe(taken);
-  expect(stderr).not.toContain("--resume");
+  // It waits 5 s for what is on its way. A machine that needs longer leaves an unknown outcome, and the put says so.
+  const unknown = Number(/the outcome of (\d+) messages? is unknown/.exec(stderr)?.[1] ?? 0);
+  if (tookMs < lastRequestsMs) expect([unknown, stderr]).toEqual([0, expect.not.stringContaining("--resume")]);
+  const stored = await pending();
+  expect(stored).toBeGreaterThanOrEqual(taken);
+  expect(stored).toBeLessThanOrEqual(taken + unknown);
   await seq.ended;
 });
 
