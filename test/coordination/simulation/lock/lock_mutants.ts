@@ -11,7 +11,7 @@ export const lockMutants: readonly Mutant[] = [
       to: "data: state, version: -1 },",
     }],
     kinds: ["two holders"],
-    from: 7,
+    from: 22,
     seeds: 100,
   },
   {
