@@ -14,6 +14,7 @@ export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
+  /** Without the notice of slow servers (`Running.stderr()` has it): a busy machine, or disk, causes it in any call. */
   readonly stderr: string;
   /** From start to end, in milliseconds. */
   readonly tookMs: number;
@@ -26,6 +27,8 @@ export interface Running {
   stdout(): string;
   stderr(): string;
 }
+
+const slowServers = /^baton: no server has responded for 2 s \(.*\); still .*\n/gm;
 
 /** A folder, and in it a keeper that the first command starts on demand; nothing of the caller's settings. */
 export class BatonSession implements AsyncDisposable {
@@ -82,7 +85,7 @@ export class BatonSession implements AsyncDisposable {
     const ended = new Promise<Ended>((resolve) => {
       child.on("close", (code, signal) => {
         this.#running.delete(running);
-        resolve({ code, signal, stdout, stderr, tookMs: performance.now() - startMs });
+        resolve({ code, signal, stdout, stderr: stderr.replace(slowServers, ""), tookMs: performance.now() - startMs });
       });
     });
     const running: Running = { child, ended, stdout: () => stdout, stderr: () => stderr };

@@ -21,7 +21,7 @@ for (const backend of [keeper, zooKeeperEnsemble]) {
         await using session = new BatonSession({ BATON_SERVERS: servers.servers });
         const holding = session.start(
           `trap '"$baton" release held 2>said; echo release $? >released; exit 7' TERM
-           ${taking("held --session-timeout 4s --kill-after 1s")}; sleep 60 & echo $! >child; >up; wait`,
+           ${taking("held --session-timeout 12s --kill-after 3s")}; sleep 60 & echo $! >child; >up; wait`,
         );
         await session.made("up");
         const waiting = session.start(`${taking("held -w 6s --session-timeout 4s")}; echo never`);

@@ -52,7 +52,7 @@ describeBackend(zooKeeper, () => {
   });
 
   const open = (servers: string, options: Partial<ZooKeeperConnectOptions>): Promise<ZooKeeper> =>
-    connectToZooKeeper({ servers: parseZooKeeperServers(servers), connectTimeoutMs: 1500, ...options });
+    connectToZooKeeper({ servers: parseZooKeeperServers(servers), connectTimeoutMs: 10_000, ...options });
 
   test(
     "another process ends a session over TLS with a client certificate, or after SASL, by what is in its handle",
@@ -93,16 +93,19 @@ describeBackend(zooKeeper, () => {
         const servers = proxies.map(({ servers }) => servers).join(",");
         await using zk = await open(servers, { tls: { ca, ...clientCertificate }, sessionTimeoutMs: 6000 });
         const { path } = await zk.create("/tls-moves-", nothing, { mode: "ephemeralSequential" });
-        const at = () => proxies.find(({ connections }) => connections > 0);
-        at()?.blackHole();
+        // On a busy machine the client tries both: the connection that it did not take closes a moment later.
+        const connected = () => proxies.filter(({ connections }) => connections > 0);
+        const here = await eventually(() => connected().length === 1 && connected()[0]);
+        const { connections } = zk.session;
+        here.blackHole();
         const lost = await zk.setData(path, nothing, -1).then(() => "done", (error) => error.reason);
         expect(lost).toBe("CONNECTIONLOSS");
         expect((await zk.exists(path))?.ephemeralOwner).toBe(zk.session.id);
-        expect(zk.session.connections).toBe(2);
+        expect(zk.session.connections).toBe(connections + 1);
         expect(zk.session.leaseEndMs()).toBeGreaterThan(systemClock().now());
         for (const proxy of proxies) proxy.cut();
         for (const proxy of proxies) proxy.heal();
-        await eventually(() => zk.session.connections === 3);
+        await eventually(() => zk.session.connections === connections + 2);
         expect((await zk.exists(path))?.ephemeralOwner).toBe(zk.session.id);
       } finally {
         for (const proxy of proxies) await proxy.close();
