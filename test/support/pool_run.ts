@@ -10,7 +10,11 @@ export const poolOfC = poolPath("c");
 const done: PoolJobEnd = { result: "done", what: "exited with 0", mayRetry: false, stopsPool: false, keepsLock: false };
 
 /** Loops over 1, 2, 3 and remembers; every job ends well at once. `ran`: in the order in which they began. */
-export function poolRunIn(bench: LockBench, zk: FakeZooKeeper, options: Partial<PoolRunOptions> = {}) {
+export function poolRunIn(
+  bench: LockBench,
+  zk: FakeZooKeeper,
+  { withinMs, ...options }: Partial<PoolRunOptions> & { readonly withinMs?: number } = {},
+) {
   const ran: string[] = [];
   const problems: unknown[] = [];
   const ended = runPool(zk, "c", {
@@ -33,5 +37,5 @@ export function poolRunIn(bench: LockBench, zk: FakeZooKeeper, options: Partial<
     clock: bench.clock,
     ...options,
   });
-  return { ended: bench.within(ended), ran, problems };
+  return { ended: bench.within(ended, withinMs), ran, problems };
 }

@@ -506,6 +506,9 @@ type ItemResultsOptions = Pick<PoolRunOptions, "rememberMs" | "clock" | "info" |
 /** How often a release is tried again after correcting the cached state of the item's record. */
 const correctionsMax = 4;
 
+/** Storing a result and releasing its item are tried again for this many session timeouts. */
+const releaseTimeouts = 2;
+
 /** Stores the result of an item and releases the item's lock, in one transaction if possible. */
 class ItemResults {
   readonly #zk: ZooKeeper;
@@ -538,42 +541,45 @@ class ItemResults {
     const by = `${info.user}@${info.host}:${info.pid}`;
     const isKept = rememberMs !== null && lease.isHeld();
     const ended = isKept ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
-    if (ended !== null && await this.#writeAndRelease(claimed, ended)) return;
-    await this.#release(claimed, result === "done");
-  }
-
-  /** Returns false if the lock was not released. */
-  async #writeAndRelease({ item, lease }: ClaimedPoolItem, ended: ItemResult): Promise<boolean> {
-    try {
-      const isDone = ended.result === "done";
-      const ending = this.#records.endRequests(item, { isDone });
-      await lease.releaseWith([...ending, this.#resultStore.createRequest(item, ended)]);
-      return true;
-    } catch {
-      // The node exists, a parent is missing, or no response arrived. Store the result with retries now, and release
-      // the lock later.
-    }
-    const { clock, onProblem } = this.#options;
-    await retryOnConnectionLoss(this.#zk, () => this.#resultStore.write(item, ended), {
-      clock,
-      isWanted: () => lease.isHeld(),
-    })
-      .catch((thrown: unknown) => onProblem(notRecordedError(item, thrown)));
-    return false;
+    if (ended !== null && await this.#releaseWithResult(claimed, ended)) return;
+    await this.#release(claimed, { isDone: result === "done", ended });
   }
 
   /**
-   * Releases the lock. A record that cannot be updated still says that the item runs, but readers see that its holder
-   * is gone.
+   * Returns false if the lock was not released, because the node of a result exists, a parent is missing, or no
+   * response arrived.
    */
-  async #release({ item, lease }: ClaimedPoolItem, isDone: boolean): Promise<void> {
+  async #releaseWithResult({ item, lease }: ClaimedPoolItem, ended: ItemResult): Promise<boolean> {
+    const isDone = ended.result === "done";
+    const requests = [...this.#records.endRequests(item, { isDone }), this.#resultStore.createRequest(item, ended)];
+    return await lease.releaseWith(requests).then(() => true, () => false);
+  }
+
+  /**
+   * Stores the result and then releases the lock. A record that cannot be updated still says that the item runs, but
+   * readers see that its holder is gone.
+   */
+  async #release(
+    { item, lease }: ClaimedPoolItem,
+    { isDone, ended }: { readonly isDone: boolean; readonly ended: ItemResult | null },
+  ): Promise<void> {
     const { clock } = this.#options;
+    // A session that lives on keeps the lock, also on a server that cannot write for a while.
+    const limitMs = releaseTimeouts * this.#zk.session.timeoutMs;
     const isWanted = () => lease.isHeld();
+    let unstored = ended;
+    let failure: unknown = new Error("the lock is lost");
     for (let tries = 0, isMissing = false; tries < correctionsMax && isWanted(); tries++) {
       const endRequests: MultiRequest[] = this.#records.endRequests(item, { isDone, isMissing });
+      const storeAndRelease = async () => {
+        if (unstored !== null) await this.#store(item, unstored);
+        unstored = null;
+        await lease.releaseWith(endRequests);
+      };
       try {
-        return await retryOnConnectionLoss(this.#zk, () => lease.releaseWith(endRequests), { clock, isWanted });
+        return await retryOnConnectionLoss(this.#zk, storeAndRelease, { clock, limitMs, isWanted });
       } catch (thrown) {
+        failure = thrown;
         const isRefused = isServerRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
         const refused = isRefused ? endRequests[(thrown.index ?? 0) - 1] : undefined;
         if (!isRefused || refused === undefined) break; // the lock is already released, or cannot be released now
@@ -582,7 +588,18 @@ class ItemResults {
         else isMissing = true; // the record was deleted
       }
     }
+    if (unstored !== null) this.#options.onProblem(notRecordedError(item, failure));
     await lease.release();
+  }
+
+  /** Rejects only with transient failures. Reports others, because another attempt would fail, too. */
+  async #store(item: string, ended: ItemResult): Promise<void> {
+    try {
+      await this.#resultStore.write(item, ended);
+    } catch (thrown) {
+      if (isTransientFailure(thrown)) throw thrown;
+      this.#options.onProblem(notRecordedError(item, thrown));
+    }
   }
 }
 

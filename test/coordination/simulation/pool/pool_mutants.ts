@@ -79,9 +79,10 @@ export const poolMutants: readonly Mutant[] = [
     name: "a result is stored after its item is released",
     world: "pool",
     changes: [{
-      in: "run_pool_items:ItemResults.#writeAndRelease",
-      from: "      await lease.releaseWith([...ending, this.#resultStore.createRequest(item, ended)]);\n",
-      to: "      await lease.releaseWith(ending);\n      await this.#resultStore.write(item, ended);\n",
+      in: "run_pool_items:ItemResults.#releaseWithResult",
+      from: "return await lease.releaseWith(requests).then(",
+      to: "return await lease.releaseWith(requests.slice(0, -1))\n" +
+        "      .then(() => this.#resultStore.write(item, ended)).then(",
     }],
     kinds: ["done again", "items left"],
     from: 171,
