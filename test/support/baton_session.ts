@@ -28,8 +28,6 @@ export interface Running {
   stderr(): string;
 }
 
-const slowServers = /^baton: no server has responded for 2 s \(.*\); still .*\n/gm;
-
 /** A folder, and in it a keeper that the first command starts on demand; nothing of the caller's settings. */
 export class BatonSession implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "baton-session-"));
@@ -85,7 +83,7 @@ export class BatonSession implements AsyncDisposable {
     const ended = new Promise<Ended>((resolve) => {
       child.on("close", (code, signal) => {
         this.#running.delete(running);
-        resolve({ code, signal, stdout, stderr: stderr.replace(slowServers, ""), tookMs: performance.now() - startMs });
+        resolve({ code, signal, stdout, stderr: withoutSlowServers(stderr), tookMs: performance.now() - startMs });
       });
     });
     const running: Running = { child, ended, stdout: () => stdout, stderr: () => stderr };
@@ -115,6 +113,11 @@ export class BatonSession implements AsyncDisposable {
     await killKeeper(this.keeperFolder);
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** What a call has said, without the notice that no server has responded for 2 s, which a busy machine causes. */
+export function withoutSlowServers(stderr: string): string {
+  return stderr.replace(/^baton: no server has responded for 2 s \(.*\); still .*\n/gm, "");
 }
 
 /** For a job's shell: runs until the test makes the file. */

@@ -21,8 +21,13 @@ const shells = ["dash", "bash", "zsh", "mksh", "ksh93"].filter((shell) =>
 
 /** A line of a script that goes on when it has the lock. */
 const taking = (words: string) => `held=$("$baton" hold -q --pid $$ ${words}) || exit; eval "$held"`;
-/** The time in which the holder process sees what the script has started: it knows a subshell by its parents only. */
-const seen = "sleep 0.4";
+/**
+ * Waits until the holder process has seen what the script has started: it knows a subshell by its parents only, looks
+ * every 50 ms, and sleeps between two looks.
+ */
+const seen = "holder=/proc/$(echo $BATON_LEASE | cut -d/ -f3)/status; sleeps() " +
+  "{ sed -n s/^voluntary_ctxt_switches:.//p $holder; }; before=$(sleeps); " +
+  "while [ $(sleeps) -lt $((before + 8)) ]; do sleep 0.05; done";
 const isAlive = (pid: number) => readProcess(pid)?.dead === false;
 const gone = (...pids: number[]) => eventually(() => !pids.some(isAlive), { what: `${pids} to end`, withinMs: 10_000 });
 /** What has no mark and lost its parent is ended by hand: docs/limits.md. */
@@ -248,13 +253,13 @@ describe("the promise", () => {
       await using own = new BatonSession({ BATON_SERVERS: server.servers });
       const running = own.start(
         `trap '"$baton" release lost; echo release $? >released; exit 7' TERM
-         ${taking("lost --session-timeout 2s --kill-after 400ms")}; sleep 60 & echo $! >child; >up; wait`,
+         ${taking("lost --session-timeout 8s --kill-after 2s")}; sleep 60 & echo $! >child; >up; wait`,
       );
       await own.made("up");
       const startMs = performance.now();
       await server.kill();
       const ended = await running.ended;
-      expect(performance.now() - startMs).toBeLessThan(3000); // a loaded machine; the lease inside is 1.5 s
+      expect(performance.now() - startMs).toBeLessThan(8000); // the session, which ends after the lease
       expect(ended.stderr).toMatch(/Lock "lost" is lost: .*; the script was stopped/);
       expect(own.read("released")).toBe("release 79\n");
       expect(isAlive(Number(own.read("child")))).toBe(false);

@@ -130,7 +130,7 @@ describe("call", () => {
       `echo body | @retry call --interval 50ms -- "$baton" lock -q -w 100ms articles/7 -- sh -c 'cat >propagated'`,
     );
     expect(ended.code).toBe(75);
-    const running = store.start("exec @retry run --interval 50ms --until-empty");
+    const running = store.start("exec @retry run --interval 50ms --max-retries 10000 --until-empty");
     await eventually(() => Number(store.rows()[0]?.["tries"]) >= 2, { withinMs: 20_000 });
     await session.run("touch go");
     expect((await running.ended).code).toBe(0);
