@@ -91,14 +91,9 @@ class FaultInForce {
       case "lose":
         return this.#lose(fault.forMs);
       case "stop":
-        return this.#stop(fault.forMs, "stop", [this.#process], () => {});
+        return this.#stop(fault.forMs, "stop", [this.#process]);
       case "suspend":
-        return this.#stop(
-          fault.forMs,
-          "suspend",
-          this.#machine.processes,
-          () => void (this.#machine.suspendedMs += fault.forMs),
-        );
+        return this.#stop(fault.forMs, "suspend", this.#machine.processes);
       case "wall step":
         this.#took(fault.kind);
         return this.#machine.stepWallClock(fault.byMs);
@@ -177,19 +172,16 @@ class FaultInForce {
     });
   }
 
-  /** Stops the processes that run. `atEnd` is called if the process that the fault named still lives. */
-  #stop(forMs: number, kind: "stop" | "suspend", processes: readonly SimProcess[], atEnd: () => void): void {
+  /** Stops the processes that run. */
+  #stop(forMs: number, kind: "stop" | "suspend", processes: readonly SimProcess[]): void {
     if (this.#process.state !== "running") return;
     const { life } = this.#process;
     const stopped = processes.filter(({ state }) => state === "running").map((one) => ({ one, life: one.life }));
     for (const { one } of stopped) one.stop();
     if (kind === "suspend") this.#machine.beginSuspend();
     this.#later(forMs, () => {
-      if (this.#process.life === life) {
-        if (this.#process.hasBacklog) this.#took(kind);
-        atEnd();
-      }
-      if (kind === "suspend") this.#machine.endSuspend();
+      if (this.#process.life === life && this.#process.hasBacklog) this.#took(kind);
+      if (kind === "suspend") this.#machine.endSuspend(forMs);
       for (const { one, life } of stopped) if (one.life === life) one.resume();
     });
   }

@@ -71,7 +71,9 @@ export class SimMachine {
     this.#suspends++;
   }
 
-  endSuspend(): void {
+  /** Ends one of the suspends, which has taken this time. */
+  endSuspend(tookMs: number): void {
+    this.suspendedMs += tookMs;
     if (--this.#suspends > 0) return;
     this.wokenAtMs = this.world.nowMs;
     for (const call of this.#whenAwake.splice(0)) this.world.after(0, call);
@@ -141,7 +143,9 @@ export class SimProcess implements Surroundings {
       }),
   };
 
+  /** Starts the program; on a machine that is suspended, at the end of the suspend. */
   start(): void {
+    if (this.machine.isSuspended) return this.machine.whenAwake(() => this.start());
     if (this.state !== "dead" || !this.machine.isUp) return;
     this.life++;
     this.state = "running";

@@ -64,7 +64,7 @@ export function batonProgram(shared: JobWorld): SimProgram {
     const { world } = process;
     process.whenDead((how) => {
       if (how === "lost" || shared.done.has(process.name)) return;
-      world.after(call.chance.between(1, shared.settings.pauseMsMax), () => startAwake(process));
+      world.after(call.chance.between(1, shared.settings.pauseMsMax), () => process.start());
     });
     try {
       await call.run();
@@ -76,11 +76,6 @@ export function batonProgram(shared: JobWorld): SimProgram {
     process.exit();
     if (shared.served.has(process.name)) shared.done.add(process.name);
   };
-}
-
-function startAwake(process: SimProcess): void {
-  if (process.machine.isSuspended) process.machine.whenAwake(() => process.start());
-  else process.start();
 }
 
 const neverAborted = new AbortController().signal;

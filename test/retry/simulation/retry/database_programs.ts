@@ -104,7 +104,8 @@ export function databaseSubmitter(system: RetrySystem, options: DatabaseSubmitte
         tried: chance.is(0.3) ? failed() : null,
       }));
       await withStore(process, { system, database, rules }, async (store) => {
-        for (const { id } of await store.call("accept", messages, Date.now())) oracle.accepted(id);
+        const askedMs = process.world.nowMs;
+        for (const { id } of await store.call("accept", messages, Date.now())) oracle.accepted(id, askedMs);
       });
     }
     ended();

@@ -9,9 +9,6 @@ import type { SimTry } from "./retry_oracle.ts";
 /** Timers of processes are exact to this, in milliseconds. */
 export const slackMs = 1.5;
 
-/** The longest time from the acceptance of a message to the answer of the store, in milliseconds. */
-const acceptedMs = 3000;
-
 /**
  * The next try is no later than its delay, and not when the message is too old. `nowMs`: the wall clock of the record.
  */
@@ -33,11 +30,13 @@ export function whyTooOldTooEarly(
   { sinceMs, recordedMs }: { readonly sinceMs: number; readonly recordedMs: number },
   { process: { machine }, tries, retryAfterMs }: SimTry,
 ): string | null {
-  const isClockSet = machine.wallSteps.some(({ atMs }) => atMs >= sinceMs - acceptedMs);
+  const isClockSet = machine.wallSteps.some(({ atMs }) => atMs >= sinceMs);
   if (policy.maxElapsedMs === null || sinceMs === Infinity || isClockSet) return null;
-  const ageMs = (recordedMs - sinceMs + acceptedMs) * machine.clockRate;
+  const ageMs = (recordedMs - sinceMs) * machine.clockRate;
   const delayMs = Math.max(plainDelayMs(policy, tries + 1), retryAfterMs);
-  return ageMs + delayMs >= policy.maxElapsedMs ? null : `after ${ageMs.toFixed(0)} ms, with a delay of ${delayMs} ms`;
+  return ageMs + delayMs + slackMs >= policy.maxElapsedMs
+    ? null
+    : `after ${ageMs.toFixed(0)} ms, with a delay of ${delayMs} ms`;
 }
 
 /** The least delay after this many tries that the policy allows, in milliseconds. */

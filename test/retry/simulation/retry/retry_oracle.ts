@@ -133,14 +133,15 @@ export class RetryOracle {
     return open.at(-1)?.process;
   }
 
-  accepted(id: string): void {
+  /** `askedMs`: when the store, or the service, was asked to keep the message. */
+  accepted(id: string, askedMs: number): void {
     this.world.log(() => `accepted ${id}`);
     this.world.count("messages accepted");
     const message = this.#message(id);
     if (message.isTold) this.world.fail("id given twice", id);
     message.isTold = true;
     message.toldMs = this.world.nowMs;
-    message.sinceMs = Math.min(message.sinceMs, this.world.nowMs);
+    message.sinceMs = Math.min(message.sinceMs, askedMs);
   }
 
   /** An operator is about to change a message. */

@@ -250,7 +250,8 @@ async function acceptMessages(
     const tried: FirstTry = { outcome: "retry", retryAfterMs: null, error: "got status 500" };
     try {
       const messages = Array.from({ length: chance.whole(1, 3) }, () => ({ ...newMessage(chance), tried }));
-      for (const { id } of await store.call("accept", messages, Date.now())) oracle.accepted(id);
+      const askedMs = world.nowMs;
+      for (const { id } of await store.call("accept", messages, Date.now())) oracle.accepted(id, askedMs);
       processor.wakeUp();
     } catch (error) {
       world.count("mark message refused");
@@ -362,9 +363,10 @@ export function submitterProgram(
         tried: chance.is(0.3) ? failed() : null,
       }));
       try {
+        const askedMs = world.nowMs;
         const accept = (store: DirectStore) => store.call("accept", messages, Date.now());
         for (const { id } of await withStore(process, system, rules, (transact) => transact(accept))) {
-          oracle.accepted(id);
+          oracle.accepted(id, askedMs);
         }
       } catch (error) {
         world.count("mark message refused");

@@ -11,6 +11,8 @@ interface KnownRequest {
   readonly method: string;
   /** The client's own Idempotency-Key; null: `serve` makes one. */
   readonly key: string | null;
+  /** In true time. */
+  readonly sentMs: number;
   /** The Idempotency-Key of each arrival at the backend. */
   readonly arrivals: string[];
   /** What the backend has responded. */
@@ -39,7 +41,7 @@ export class ServeOracle {
   /** A client is about to send a request. */
   sent({ method, headers }: RequestHead, number: string): void {
     const key = headers.find(([name]) => name.toLowerCase() === keyHeader)?.[1] ?? null;
-    this.#requests.set(number, { method, key, arrivals: [], responses: [] });
+    this.#requests.set(number, { method, key, sentMs: this.#world.nowMs, arrivals: [], responses: [] });
   }
 
   /** The backend has got a request, and responds with this status; null: it does not respond. */
@@ -69,7 +71,7 @@ export class ServeOracle {
       // A response that is final is passed on, and not stored.
       const isFinal = known.method === "GET" || (known.responses.includes(status) && !isTemporary(status));
       if (isFinal) this.#world.fail("stored for nothing", `request ${number}, answered with ${status}, as ${id}`);
-      return this.#oracle.accepted(id);
+      return this.#oracle.accepted(id, known.sentMs);
     }
     const isFault = body.includes("NOT STORED");
     if (isFault) this.#world.count("mark answer NOT STORED");
