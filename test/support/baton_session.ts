@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { eventually } from "./eventually.ts";
+import { QuietTime } from "./quiet_time.ts";
 import { requireBinary, runtimes } from "./runtimes.ts";
 
 export interface Ended {
@@ -18,6 +19,8 @@ export interface Ended {
   readonly stderr: string;
   /** From start to end, in milliseconds. */
   readonly tookMs: number;
+  /** `QuietTime.ms`. */
+  readonly quietMs: number;
 }
 
 export interface Running {
@@ -70,7 +73,7 @@ export class BatonSession implements AsyncDisposable {
   }
 
   start(script: string, env: Readonly<Record<string, string>> = {}): Running {
-    const startMs = performance.now();
+    const quiet = new QuietTime();
     const child = spawn("/bin/sh", ["-c", script], {
       cwd: this.folder,
       env: { ...this.env, ...env },
@@ -83,7 +86,8 @@ export class BatonSession implements AsyncDisposable {
     const ended = new Promise<Ended>((resolve) => {
       child.on("close", (code, signal) => {
         this.#running.delete(running);
-        resolve({ code, signal, stdout, stderr: withoutSlowServers(stderr), tookMs: performance.now() - startMs });
+        const times = { tookMs: quiet.elapsedMs, quietMs: quiet.ms };
+        resolve({ code, signal, stdout, stderr: withoutSlowServers(stderr), ...times });
       });
     });
     const running: Running = { child, ended, stdout: () => stdout, stderr: () => stderr };

@@ -6,6 +6,7 @@ import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
 import { pubsubSocketLimits } from "../../src/pubsub/wire/message_limits.ts";
 import type { PubsubMessage, PubsubMessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { messagesOf } from "./messages_of.ts";
+import { QuietTime } from "./quiet_time.ts";
 
 const nothing = new Uint8Array(0);
 const encoder = new TextEncoder();
@@ -18,8 +19,8 @@ export interface Answered {
   readonly messageId?: number;
   readonly text: string;
   readonly headers?: PubsubMessageOf<"STATUS">["headers"];
-  /** From the request to the answer, in milliseconds. */
-  readonly tookMs: number;
+  /** From the request to the answer: `QuietTime.ms`. */
+  readonly quietMs: number;
 }
 
 export class ProxyClient implements AsyncDisposable {
@@ -58,7 +59,7 @@ export class ProxyClient implements AsyncDisposable {
   }
 
   async ask(frames: readonly Uint8Array[], withinMs?: number): Promise<Answered> {
-    const beganMs = performance.now();
+    const quiet = new QuietTime();
     const answer = decodePubsubMessage(await this.send(frames, withinMs));
     if (answer.name !== "STATUS") throw new Error(`the answer is no STATUS: ${JSON.stringify(answer)}`);
     const { status, sender, messageId, body, headers } = answer;
@@ -66,7 +67,7 @@ export class ProxyClient implements AsyncDisposable {
       status,
       sender,
       text: decoder.decode(body ?? nothing),
-      tookMs: performance.now() - beganMs,
+      quietMs: quiet.ms,
       ...(messageId === undefined ? {} : { messageId }),
       ...(headers === undefined ? {} : { headers }),
     };

@@ -22,6 +22,8 @@ export interface SuperviseReport {
   readonly outcome: ChildOutcome;
   readonly events: readonly SupervisionEvent[];
   readonly tookMs: number;
+  /** `QuietTime.ms`. */
+  readonly quietMs: number;
 }
 
 export interface SuperviseRunOptions extends Omit<SuperviseFixtureOptions, "report"> {

@@ -114,7 +114,7 @@ describeWithPeer("zookeeper", "a real ZooKeeper with TLS and SASL", () => {
         );
         expect(ended).toMatchObject({ code: 77, stdout: "" });
         expect(ended.stderr).toMatch(says);
-        expect(ended.tookMs).toBeLessThan(15_000);
+        expect(ended.quietMs).toBeLessThan(15_000);
       });
     }
 
@@ -156,7 +156,7 @@ describeWithPeer("zookeeper", "a real ZooKeeper with TLS and SASL", () => {
       const wrong = await baton(`lock ${quick} -z ${named} ${trusting(authority.ca)} a -- echo never`);
       expect(wrong).toMatchObject({ code: 69, stdout: "" });
       expect(wrong.stderr).toContain("its certificate is for another name");
-      expect(Math.max(unknown.tookMs, system.tookMs, wrong.tookMs)).toBeLessThan(15_000);
+      expect(Math.max(unknown.quietMs, system.quietMs, wrong.quietMs)).toBeLessThan(15_000);
       const right = `lock -q -z ${named} ${trusting(authority.ca)} --tls-server-name zk1.example named -- echo holds`;
       expect(await baton(right)).toMatchObject({ code: 0, stdout: "holds\n" });
     });

@@ -5,6 +5,7 @@ import { verifyRetryStore } from "../../../src/retry/queue/sqlite/verify_retry_s
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { HttpBackend } from "../../support/http_backend.ts";
+import { QuietTime } from "../../support/quiet_time.ts";
 import { RetryService } from "../../support/retry_service.ts";
 
 setDefaultTimeout(60_000);
@@ -75,12 +76,12 @@ describe("the article's scenario", () => {
     await backend.down();
     await using _ = backend;
     const service = await new RetryService(session).start(`${backend.url}/stock`, "--max-retries 100");
-    const startMs = performance.now();
+    const quiet = new QuietTime();
     const response = await service.post("/order", "<order/>", {
       "content-type": "text/xml",
       SOAPAction: '"urn:order"',
     });
-    expect(performance.now() - startMs).toBeLessThan(2000);
+    expect(quiet.ms).toBeLessThan(2000);
     expect([response.status, response.headers.get("content-type")]).toEqual([502, "text/xml; charset=utf-8"]);
     const id = response.headers.get("baton-message-id");
     expect(await response.text()).toContain(

@@ -12,7 +12,7 @@ describe("the clock of this process", () => {
       expect(now).toBeGreaterThanOrEqual(last);
       last = now;
     }
-    expect(Math.abs(clock.now() - performance.now())).toBeLessThan(100);
+    expect(Math.abs(clock.now() - performance.now())).toBeLessThan(1000);
   });
 
   test("calls back after the delay, once", async () => {
