@@ -10,7 +10,12 @@ export class QuietTime {
 
   /** Since the start, in milliseconds, as it would be on a quiet machine. */
   get ms(): number {
-    return Math.max(0, this.elapsedMs - (machinePressureMs() - this.#startPressureMs));
+    return Math.max(0, this.elapsedMs - this.busyMs);
+  }
+
+  /** How long tasks have waited since the start, in milliseconds. */
+  get busyMs(): number {
+    return machinePressureMs() - this.#startPressureMs;
   }
 
   /** Since the start, in milliseconds. */

@@ -38,6 +38,8 @@ export interface Evidence {
   readonly toldToLeave: boolean;
   /** When the fault began and the round ended, on the observer's clock. */
   readonly faultMs: number;
+  /** How long tasks of the machine have waited for a processor or a disk between the two, in milliseconds. */
+  readonly busyMs: number;
   readonly endMs: number;
 }
 
@@ -48,7 +50,7 @@ const takeoverMsMax = 2000;
 const exitLost = 79;
 
 export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
-  const { contenders, toldToLeave, faultMs, endMs } = evidence;
+  const { contenders, toldToLeave, faultMs, busyMs, endMs } = evidence;
   const failures = [...evidence.failures];
   const [victim, ...others] = contenders;
   const sections = contenders.flatMap((contender) => contender.sections)
@@ -75,14 +77,14 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
       : ({ survives: "kept", loses: "lost", killed: "killed" } as const)[plan.fault.expect];
     if (outcome !== expected) failures.push(`${describe(victim)}; the lock should have been ${expected}`);
   }
-  if (plan.fault.expect === "killed" && (goneMs === null || goneMs > goneMsMax)) {
+  if (plan.fault.expect === "killed" && (goneMs === null || goneMs > goneMsMax + busyMs)) {
     failures.push(
       `the victim's processes were gone ${goneMs === null ? "never" : `${Math.ceil(goneMs)} ms`} after its end`,
     );
   }
   const nextMs = sections.find((section) => section !== first)?.openedMs ?? null;
   const takeoverMs = nextMs === null ? null : nextMs - faultMs;
-  if (plan.fault.expect === "killed" && takeoverMs !== null && takeoverMs > takeoverMsMax) {
+  if (plan.fault.expect === "killed" && takeoverMs !== null && takeoverMs > takeoverMsMax + busyMs) {
     failures.push(`the next one had the lock ${Math.ceil(takeoverMs)} ms after the victim's end`);
   }
   return {

@@ -25,7 +25,15 @@ function contender(
 }
 
 function evidence(victim: Part, next: Part, more: Partial<Evidence> = {}): Evidence {
-  return { contenders: [victim, next], failures: [], toldToLeave: false, faultMs: 100, endMs: 9000, ...more };
+  return {
+    contenders: [victim, next],
+    failures: [],
+    toldToLeave: false,
+    faultMs: 100,
+    busyMs: 0,
+    endMs: 9000,
+    ...more,
+  };
 }
 
 const lost = contender("victim", [0, 4000], { text: "7\n", exit: { code: 79, signal: null } });

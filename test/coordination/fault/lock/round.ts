@@ -9,6 +9,7 @@ import { serversThatEnded } from "../../../support/backend.ts";
 import type { RunningBackend } from "../../../support/backends.ts";
 import { fourLetterWord } from "../../../support/four_letter_word.ts";
 import { eventually } from "../../../support/eventually.ts";
+import { QuietTime } from "../../../support/quiet_time.ts";
 import { seededRandom } from "../../../support/random.ts";
 import { type ChildKind, Contender, type Wrapper } from "./contender.ts";
 import { judge, type RoundResult } from "./judge.ts";
@@ -85,6 +86,7 @@ class Round {
   async run(): Promise<RoundResult> {
     const { observer } = this.#place;
     let faultMs = 0;
+    let sinceFault = new QuietTime();
     let toldToLeave = false;
     try {
       const victim = await this.#start("victim", this.#plan.childKind);
@@ -99,6 +101,7 @@ class Round {
       }
       await wait(this.#random() * 1500);
       faultMs = await observer.now();
+      sinceFault = new QuietTime();
       await this.#plan.fault.apply({
         backend: this.#place.backend,
         victim,
@@ -128,6 +131,7 @@ class Round {
       failures: this.#failures,
       toldToLeave,
       faultMs,
+      busyMs: sinceFault.busyMs,
       endMs,
     });
   }
@@ -156,6 +160,7 @@ class Round {
     const { sessionTimeoutMs } = this.#place;
     const settled = eventually(() => !victim.isIn, {
       withinMs: expect === "survives" ? sessionTimeoutMs / 2 : settledMs(sessionTimeoutMs),
+      isExact: expect === "survives" || expect === "either",
     });
     if (await settled.then(() => true, () => false)) return false;
     if (expect === "loses" || expect === "killed") {

@@ -24,6 +24,8 @@ export interface PoolEvidence {
   readonly failures: readonly string[];
   /** When the fault began, and the round ended, on the observer's clock. */
   readonly faultMs: number;
+  /** How long tasks of the machine have waited for a processor or a disk between the two, in milliseconds. */
+  readonly busyMs: number;
   readonly endMs: number;
 }
 
@@ -35,7 +37,7 @@ const codes = [0, 69, 75, 76, 79, 81, 123];
 const refused = 78;
 
 export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
-  const { sections, states, ends, faultMs, endMs } = evidence;
+  const { sections, states, ends, faultMs, busyMs, endMs } = evidence;
   const failures = [...evidence.failures];
   let overlap = 0;
   for (const [item, runs] of sections) {
@@ -70,7 +72,7 @@ export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
     for (const { name, stderr } of ends) if (stderr !== "") failures.push(`${name} said ${JSON.stringify(stderr)}`);
   }
   const goneMs = plan.fault.expect === "killed" ? goneAfterMs(sections, { name: ends[0]?.name ?? "", faultMs }) : null;
-  if (goneMs !== null && goneMs > goneMsMax) {
+  if (goneMs !== null && goneMs > goneMsMax + busyMs) {
     failures.push(`the victim's processes were gone ${Math.ceil(goneMs)} ms after its end`);
   }
   const runs = [...sections.values()].reduce((sum, each) => sum + each.length, 0);

@@ -39,6 +39,7 @@ function judged(
     ends: [{ name: "victim", exit: well, stderr: "" }],
     failures: [],
     faultMs: 500,
+    busyMs: 0,
     endMs: 9000,
     ...more,
   }).failures;

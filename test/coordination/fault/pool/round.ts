@@ -11,6 +11,7 @@ import { poolPath } from "../../../../src/coordination/pool/pool_path.ts";
 import { readPoolStatus } from "../../../../src/coordination/pool/read_pool_status.ts";
 import { serversThatEnded } from "../../../support/backend.ts";
 import type { RunningBackend } from "../../../support/backends.ts";
+import { QuietTime } from "../../../support/quiet_time.ts";
 import { seededRandom } from "../../../support/random.ts";
 import { type ChildKind, Contender } from "../lock/contender.ts";
 import type { ObserverProcess } from "../lock/observer_process.ts";
@@ -84,6 +85,7 @@ class Round {
   async run(): Promise<PoolResult> {
     const { observer, items, backend } = this.#place;
     let faultMs = 0;
+    let sinceFault = new QuietTime();
     try {
       const victim = await this.#start("victim");
       await this.#until(() => items.openOf(victim.name).length > 0, "the victim to run an item");
@@ -91,6 +93,7 @@ class Round {
       await this.#until(() => items.openOf(victim.name).length > 0 || this.#isOver(), "the victim to run another item");
       await wait(this.#random() * 500);
       faultMs = await observer.now();
+      sinceFault = new QuietTime();
       const { random, fault } = { random: this.#random, fault: this.#plan.fault };
       await fault.apply({ backend, victim, sessionTimeoutMs, random, wait });
       // Long enough for a lease to end that nothing has renewed since the fault began.
@@ -107,6 +110,7 @@ class Round {
       ends: this.#pools.map(({ name, exit, stderr }) => ({ name, exit, stderr })),
       failures: this.#failures,
       faultMs,
+      busyMs: sinceFault.busyMs,
       endMs: await observer.now(),
     });
   }
