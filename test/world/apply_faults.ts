@@ -182,7 +182,11 @@ class FaultInForce {
     this.#later(forMs, () => {
       if (this.#process.life === life && this.#process.hasBacklog) this.#took(kind);
       if (kind === "suspend") this.#machine.endSuspend(forMs);
-      for (const { one, life } of stopped) if (one.life === life) one.resume();
+      const resume = () => {
+        for (const { one, life } of stopped) if (one.life === life) one.resume();
+      };
+      if (this.#machine.isSuspended) this.#machine.whenAwake(resume);
+      else resume();
     });
   }
 }

@@ -71,7 +71,7 @@ export class SimMachine {
     this.#suspends++;
   }
 
-  /** Ends one of the suspends, which has taken this time. */
+  /** Ends a suspend that lasted `tookMs`. */
   endSuspend(tookMs: number): void {
     this.suspendedMs += tookMs;
     if (--this.#suspends > 0) return;

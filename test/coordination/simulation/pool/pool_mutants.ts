@@ -154,7 +154,7 @@ export const poolMutants: readonly Mutant[] = [
       to: "    if (isContainer) return true;\n",
     }],
     kinds: ["never served", "program failed", "busy loop"],
-    from: 311,
+    from: 11,
     seeds: 40,
   },
 ];
