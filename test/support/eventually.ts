@@ -3,9 +3,12 @@
 import { QuietTime } from "./quiet_time.ts";
 
 export interface EventuallyOptions {
-  /** How long to wait, in milliseconds of a quiet machine; 5,000 when left out. At most four times as long. */
+  /**
+   * How long to wait, in milliseconds; 5,000 when left out. Time in which the machine was busy does not count, up to
+   * four times this limit.
+   */
   readonly withinMs?: number;
-  /** True if the limit also holds on a busy machine: for what is not expected to happen. */
+  /** If true, all time counts. For conditions that are expected to stay false. */
   readonly isExact?: boolean;
   /** What is waited for, to stand in the sentence "Waited 5000 ms for …". */
   readonly what?: string;
@@ -34,12 +37,13 @@ export async function eventually<T>(
     } catch (thrown) {
       cause = thrown;
     }
-    const latestMs = (options.isExact === true ? 1 : 4) * withinMs;
-    if (quiet.ms >= withinMs || quiet.elapsedMs >= latestMs) {
+    if ((options.isExact === true ? quiet.elapsedMs : quiet.ms) >= withinMs) {
       const why = cause === undefined
         ? ""
         : `; the last look failed: ${cause instanceof Error ? cause.message : cause}`;
-      throw new Error(`Waited ${withinMs} ms for ${options.what ?? "a condition"}, in vain${why}`, { cause });
+      throw new Error(`Waited ${Math.round(quiet.elapsedMs)} ms for ${options.what ?? "a condition"}, in vain${why}`, {
+        cause,
+      });
     }
     await new Promise((resolve) => setTimeout(resolve, options.everyMs ?? 5));
   }

@@ -1,16 +1,14 @@
 /** Times that are promised, on a machine that may be busy. */
 import { readFileSync } from "node:fs";
 
-/**
- * Measures a time that is promised: without the time in which any task of the machine waited for a processor or a disk.
- */
+/** A stopwatch that leaves out the time in which any task of the machine waited for a processor or a disk. */
 export class QuietTime {
   readonly #startMs = performance.now();
   readonly #startPressureMs = machinePressureMs();
 
-  /** Since the start, in milliseconds, as it would be on a quiet machine. */
+  /** Since the start, in milliseconds, without the time in which the machine was busy; at least a quarter of it. */
   get ms(): number {
-    return Math.max(0, this.elapsedMs - this.busyMs);
+    return Math.max(this.elapsedMs / 4, this.elapsedMs - this.busyMs);
   }
 
   /** How long tasks have waited since the start, in milliseconds. */

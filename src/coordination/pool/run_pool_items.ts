@@ -564,7 +564,7 @@ class ItemResults {
     { isDone, ended }: { readonly isDone: boolean; readonly ended: ItemResult | null },
   ): Promise<void> {
     const { clock } = this.#options;
-    // A session that lives on keeps the lock, also on a server that cannot write for a while.
+    // The lock is held as long as the session lives, even while the server cannot write.
     const limitMs = releaseTimeouts * this.#zk.session.timeoutMs;
     const isWanted = () => lease.isHeld();
     let unstored = ended;

@@ -85,7 +85,7 @@ test("in the foreground, too, everything the command started dies with baton", a
   await run.ready();
   await eventually(() => run.processes((line) => line === "sleep 1000").length === 2);
   run.process.kill("SIGKILL");
-  await eventually(() => run.processes().length === 0, { withinMs: 15_000 });
+  await eventually(() => run.processes().length === 0, { withinMs: 1000 });
 });
 
 test("in the foreground a command that ignores the stop signal is dead at the lease end, with children", async () => {
@@ -109,7 +109,7 @@ test.each([{ runtime: bun, signal: 9 }, { runtime: deno, signal: 40 }])(
     // The command line appears before the guard has been told: what it then does says that it has been.
     await eventually(() => existsSync(`/proc/${guards()[0]}/comm`) && comm(guards()[0] ?? 0) === "lock-guard");
     run.process.kill("SIGKILL");
-    await eventually(() => run.processes().length === 0, { withinMs: 15_000 });
+    await eventually(() => run.processes().length === 0, { withinMs: 1500 });
   },
 );
 
@@ -134,7 +134,7 @@ test("a supervision inside a supervision dies with the outer one, and carries bo
   await run.ready();
   expect(run.text("cookie")).toMatch(/^[0-9a-f]{32}:[0-9a-f]{32}\n$/);
   run.process.kill("SIGKILL");
-  await eventually(() => run.processes().length === 0, { withinMs: 15_000 });
+  await eventually(() => run.processes().length === 0, { withinMs: 1500 });
 });
 
 function comm(pid: number): string {

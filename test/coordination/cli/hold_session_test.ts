@@ -27,7 +27,7 @@ const taking = (words: string) => `held=$("$baton" hold -q --pid $$ ${words}) ||
  * every 50 ms, and sleeps between two looks.
  */
 const seen = "holder=/proc/$(echo $BATON_LEASE | cut -d/ -f3)/status; sleeps() " +
-  "{ sed -n s/^voluntary_ctxt_switches:.//p $holder; }; before=$(sleeps); " +
+  "{ sed -n s/^voluntary_ctxt_switches:.//p $holder; }; before=$(sleeps); sleep 0.4; " +
   "while [ $(sleeps) -lt $((before + 8)) ]; do sleep 0.05; done";
 const isAlive = (pid: number) => readProcess(pid)?.dead === false;
 const gone = (...pids: number[]) => eventually(() => !pids.some(isAlive), { what: `${pids} to end`, withinMs: 10_000 });

@@ -295,6 +295,21 @@ function silence(backend: Backend): void {
     expect(await waiting.ended).toMatchObject({ code: null, signal: "SIGTERM" });
   });
 
+  test("stopped before one connects: stderr says so after 2 s, and nothing with -q", async () => {
+    servers.pause();
+    try {
+      const [loud, silent] = ["", "-q"].map((word) => session.start(`exec "$baton" lock ${word} -w 30s x -- true`));
+      await eventually(() => loud?.stderr().startsWith("baton: no server has responded for 2 s ("), {
+        withinMs: 15_000,
+      });
+      for (const running of [loud, silent]) running?.child.kill("SIGTERM");
+      for (const running of [loud, silent]) expect((await running?.ended)?.signal).toBe("SIGTERM");
+      expect(silent?.stderr()).toBe("");
+    } finally {
+      servers.resume();
+    }
+  });
+
   test("an ACL that denies it: 77 at once", async () => {
     const env = { BATON_ACL: "creator", BATON_AUTH_CREDENTIALS: "digest:ann:secret", BATON_ROOT: "/hers" };
     expect((await session.run('"$baton" lock -q x -- true', env)).code).toBe(0);

@@ -83,10 +83,14 @@ test("another exit code than 79 is a failure when the lock was lost", () => {
 test("after SIGKILL of the wrapper its processes may live one second; the next has the lock within two", () => {
   const killed = { ...lost, exit: { code: null, signal: "SIGKILL" as const } };
   const soon = contender("next", [1200, 1300], { text: "9\n" });
-  const goneAt = (closedMs: number, then = soon) =>
-    judge(planOf("killed"), evidence({ ...killed, sections: closedAt(closedMs) }, then)).failures;
+  const goneAt = (closedMs: number, then = soon, busyMs = 0) =>
+    judge(planOf("killed"), evidence({ ...killed, sections: closedAt(closedMs) }, then, { busyMs })).failures;
   expect(goneAt(1100)).toEqual([]);
   expect(goneAt(1101)).toEqual(["the victim's processes were gone 1001 ms after its end"]);
+  expect(goneAt(1101, soon, 1)).toEqual([]);
+  expect(goneAt(4101, contender("next", [4102, 4200], { text: "9\n" }), 9000)).toEqual([
+    "the victim's processes were gone 4001 ms after its end",
+  ]);
   expect(goneAt(1000, contender("next", [2100, 2200], { text: "9\n" }))).toEqual([]);
   expect(goneAt(1000, contender("next", [2101, 2200], { text: "9\n" }))).toEqual([
     "the next one had the lock 2001 ms after the victim's end",

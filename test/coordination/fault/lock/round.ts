@@ -76,6 +76,9 @@ class Round {
   readonly #random: () => number;
   readonly #failures: string[] = [];
   readonly #contenders: Contender[] = [];
+  #sinceFault = new QuietTime();
+  /** See Evidence. */
+  #busyMs = 0;
 
   constructor(plan: RoundPlan, place: Place) {
     this.#plan = plan;
@@ -86,7 +89,6 @@ class Round {
   async run(): Promise<RoundResult> {
     const { observer } = this.#place;
     let faultMs = 0;
-    let sinceFault = new QuietTime();
     let toldToLeave = false;
     try {
       const victim = await this.#start("victim", this.#plan.childKind);
@@ -101,7 +103,7 @@ class Round {
       }
       await wait(this.#random() * 1500);
       faultMs = await observer.now();
-      sinceFault = new QuietTime();
+      this.#sinceFault = new QuietTime();
       await this.#plan.fault.apply({
         backend: this.#place.backend,
         victim,
@@ -131,7 +133,7 @@ class Round {
       failures: this.#failures,
       toldToLeave,
       faultMs,
-      busyMs: sinceFault.busyMs,
+      busyMs: this.#busyMs,
       endMs,
     });
   }
@@ -178,6 +180,7 @@ class Round {
         "the next contender to get the lock",
         waiting,
       );
+      this.#busyMs ||= this.#sinceFault.busyMs;
       waiting.delete(next);
       await wait(this.#random() * 300);
       next.letLeave();

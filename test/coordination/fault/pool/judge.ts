@@ -1,5 +1,6 @@
 /** What a pool's round showed, and whether that is as it must be. Pure. */
 import type { Exit } from "../lock/contender.ts";
+import { onBusyMachine } from "../lock/judge.ts";
 import { overlapMs, type Section } from "../lock/observer.ts";
 import type { PoolPlan } from "./plan.ts";
 
@@ -24,7 +25,7 @@ export interface PoolEvidence {
   readonly failures: readonly string[];
   /** When the fault began, and the round ended, on the observer's clock. */
   readonly faultMs: number;
-  /** How long tasks of the machine have waited for a processor or a disk between the two, in milliseconds. */
+  /** How long tasks of the machine have waited for a processor or a disk since the fault, in milliseconds. */
   readonly busyMs: number;
   readonly endMs: number;
 }
@@ -72,7 +73,7 @@ export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
     for (const { name, stderr } of ends) if (stderr !== "") failures.push(`${name} said ${JSON.stringify(stderr)}`);
   }
   const goneMs = plan.fault.expect === "killed" ? goneAfterMs(sections, { name: ends[0]?.name ?? "", faultMs }) : null;
-  if (goneMs !== null && goneMs > goneMsMax + busyMs) {
+  if (goneMs !== null && goneMs > onBusyMachine(goneMsMax, busyMs)) {
     failures.push(`the victim's processes were gone ${Math.ceil(goneMs)} ms after its end`);
   }
   const runs = [...sections.values()].reduce((sum, each) => sum + each.length, 0);

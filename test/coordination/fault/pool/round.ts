@@ -85,7 +85,7 @@ class Round {
   async run(): Promise<PoolResult> {
     const { observer, items, backend } = this.#place;
     let faultMs = 0;
-    let sinceFault = new QuietTime();
+    let busyMs = 0;
     try {
       const victim = await this.#start("victim");
       await this.#until(() => items.openOf(victim.name).length > 0, "the victim to run an item");
@@ -93,11 +93,12 @@ class Round {
       await this.#until(() => items.openOf(victim.name).length > 0 || this.#isOver(), "the victim to run another item");
       await wait(this.#random() * 500);
       faultMs = await observer.now();
-      sinceFault = new QuietTime();
+      const sinceFault = new QuietTime();
       const { random, fault } = { random: this.#random, fault: this.#plan.fault };
       await fault.apply({ backend, victim, sessionTimeoutMs, random, wait });
       // Long enough for a lease to end that nothing has renewed since the fault began.
       if (fault.expect !== "survives") await wait(1.2 * sessionTimeoutMs);
+      busyMs = sinceFault.busyMs;
       victim.proxies.forEach((proxy) => proxy.heal());
       await this.#untilAllIsDone();
     } catch (error) {
@@ -110,7 +111,7 @@ class Round {
       ends: this.#pools.map(({ name, exit, stderr }) => ({ name, exit, stderr })),
       failures: this.#failures,
       faultMs,
-      busyMs: sinceFault.busyMs,
+      busyMs,
       endMs: await observer.now(),
     });
   }
