@@ -8,6 +8,7 @@ import { startKeeper } from "../../../src/coordination/keeper/lifecycle/start_ke
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import type { RunningBackend } from "../../support/backend.ts";
+import { eventually } from "../../support/eventually.ts";
 import { batonCommand, startKeeperProcess } from "../../support/keeper_server.ts";
 import { RawClient } from "../../support/raw_client.ts";
 
@@ -73,6 +74,8 @@ test("a copy made under load has everything up to one transaction; verify finds 
   const files = [1, 2, 3, 4].map((index) => join(root, `backup-${index}`));
   for (const file of files) {
     expect(await inspected(dataDir, "backup", file)).toEqual({ code: 0, stderr: "" });
+    const before = done.length;
+    await eventually(() => done.length > before + 2 * writers.length, { what: "writes between two copies" });
     for (let times = 0; times < 2; times++) expect(await inspected(dataDir, "verify")).toEqual({ code: 0, stderr: "" });
   }
   isOver = true;
