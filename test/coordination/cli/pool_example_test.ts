@@ -51,7 +51,7 @@ test("what the leader hands out is done by whoever has room, though leader and w
   await order("b", ["b1", "b2", "b3"]);
   await eventually(() => done().length === 6, { withinMs: 30_000 });
   expect(done().sort()).toEqual(["a1", "a2", "a3", "b1", "b2", "b3"]);
-  await eventually(() => processed(one.stdout() + other.stdout()).includes("b3"));
+  await eventually(() => processed(one.stdout() + other.stdout()).length === 6, { what: "the output of each item" });
   expect(processed(one.stdout() + other.stdout()).sort()).toEqual(["a1", "a2", "a3", "b1", "b2", "b3"]);
 });
 
