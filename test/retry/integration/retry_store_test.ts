@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { BatonError } from "../../../src/base/errors.ts";
 import { parseDatabaseUrl } from "../../../src/base/postgres/database_address.ts";
 import { PostgresRetryStore } from "../../../src/retry/queue/postgres/postgres_retry_store.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -85,8 +86,10 @@ function databasePlace(): StorePlace {
     async start() {
       server = await PostgresServer.start();
     },
-    open: (rules, { name = randomUUID(), hooks = {} } = {}) =>
-      PostgresRetryStore.open({ ...options, address: address(), name: last = name, rules, hooks, migrates: true }),
+    open(rules, { name = randomUUID(), hooks = {} } = {}) {
+      const all = { ...options, address: address(), name: last = name, rules, hooks, migrates: true };
+      return patiently(() => PostgresRetryStore.open(all));
+    },
     async openOld(rules) {
       await server.sql("CREATE DATABASE old");
       await server.sql(readReleaseFile("database.sql"), "old");
@@ -105,6 +108,16 @@ function databasePlace(): StorePlace {
     problems: async (store) => (await (store as PostgresRetryStore).verify()).problems,
     end: async () => await server?.[Symbol.asyncDispose](),
   };
+}
+
+/** A database whose disk stands still may need longer than the 5 s that a store waits for it when it is opened. */
+async function patiently<T>(open: () => Promise<T>, attempts = 4): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    if (attempts === 1 || (error as BatonError).code !== "UNREACHABLE") throw error;
+    return await patiently(open, attempts - 1);
+  }
 }
 
 describe("a message store in a folder", () => cases(folderPlace()));
