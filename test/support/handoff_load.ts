@@ -34,7 +34,7 @@ const topic = "news";
 
 /** To and fro, so often. */
 export async function handoffs(load: HandoffLoad, rounds: number): Promise<HandoffOutcome[]> {
-  await using cluster = await PubsubCluster.start({ servers: 2, as: "processes" });
+  await using cluster = await PubsubCluster.start({ servers: 2, as: "processes", sessionTimeoutMs: 20_000 });
   await using puts = new PutLoad(cluster.proxy().endpoint, load.bodyBytes);
   await puts.say({ name: "SUBSCRIBE", sender: "reader", topic });
   await puts.run(256, () => puts.answered >= load.backlog);

@@ -132,7 +132,7 @@ describe("a rendezvous, which is a barrier without a command", () => {
     const running = session.start("exec \"$baton\" barrier -q m6 -N 2 -- sh -c '>m6; exec sleep 1000'");
     expect(await session.run('"$baton" barrier -q m6 -N 2')).toMatchObject({ code: 0, stderr: "" });
     await session.made("m6");
-    expect(await session.run('"$baton" barrier m6 -N 1 -w 200ms --servers embedded')).toMatchObject({
+    expect(await session.run('"$baton" barrier m6 -N 1 -w 2s --servers embedded')).toMatchObject({
       code: 75,
       stderr: expect.stringContaining("the previous generation has not ended"),
     });
@@ -147,12 +147,12 @@ describe("a barrier that does not start", () => {
   test("75, or the code of -E, when the others do not come in time, and says who is there", async () => {
     const first = session.start('"$baton" barrier -q -v w -N 3 --on-member-lost wait --reason "part one" -- true');
     await said(first, "1 of 3 are here");
-    const late = await session.run('"$baton" barrier w -N 3 --on-member-lost wait -w 300ms --servers embedded -- true');
+    const late = await session.run('"$baton" barrier w -N 3 --on-member-lost wait -w 2s --servers embedded -- true');
     expect(late).toMatchObject({ code: 75, stdout: "" });
     expect(late.stderr).toMatch(
-      /^baton: Barrier "w" was not complete within 300 ?ms: 2 of 3 are here: .* \(pid \d+, true\).* \(part one\), this one; 1 is missing\n$/,
+      /^baton: Barrier "w" was not complete within 2 s: 2 of 3 are here: .* \(pid \d+, true\).* \(part one\), this one; 1 is missing\n$/,
     );
-    expect(await session.run('"$baton" barrier -q alone -N 2 -w 100ms -- true')).toMatchObject({
+    expect(await session.run('"$baton" barrier -q alone -N 2 -w 2s -- true')).toMatchObject({
       code: 75,
       stderr: "",
     });
@@ -259,10 +259,10 @@ describe("a gate", () => {
     expect((await session.run(set)).stdout).toBe('{"version":1,"name":"g","gate":"closed","changed":false}\n');
     // The process that has closed it has ended.
     expect((await session.run('"$baton" who g')).stdout).toMatch(/\nclosed +\S+@\S+ +\d+ .* disk swap\n$/);
-    const late = await session.run('"$baton" barrier g --wait -w 100ms --servers embedded');
+    const late = await session.run('"$baton" barrier g --wait -w 2s --servers embedded');
     expect(late.code).toBe(75);
     expect(late.stderr).toMatch(
-      /^baton: Gate "g" is closed and was not opened within 100 ?ms; closed by .*: disk swap\n$/,
+      /^baton: Gate "g" is closed and was not opened within 2 s; closed by .*: disk swap\n$/,
     );
     expect((await session.run('"$baton" barrier -q g --wait -w 0s')).code).toBe(75);
     const waiting = session.start('"$baton" barrier -q g --wait && touch through');

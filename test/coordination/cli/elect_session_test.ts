@@ -364,7 +364,7 @@ test("baton resign answers 1 when nobody leads, and 75 when the leader takes its
     ),
   );
   await session.made("stubborn");
-  expect((await resign("stubborn", "-w 100ms")).code).toBe(75);
+  expect((await resign("stubborn", "-w 2s")).code).toBe(75);
   expect((await resign("stubborn", "-w 0s")).code).toBe(0);
   running.child.kill("SIGKILL");
   await running.ended;

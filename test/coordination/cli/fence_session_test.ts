@@ -49,7 +49,7 @@ test("one at a time: the store is busy while a command runs, and a signal reache
   const busy = await session.run(fence("busy", 2, "true", "-n"));
   expect(busy).toMatchObject({ code: 75 });
   expect(busy.stderr).toContain('Store "busy" is busy');
-  expect(await session.run(fence("busy", 2, "true", "-w 50ms"))).toMatchObject({ code: 75 });
+  expect(await session.run(fence("busy", 2, "true", "-w 1s"))).toMatchObject({ code: 75 });
   // The shell is this process's child, and has become baton.
   running.child.kill("SIGTERM");
   expect(await running.ended).toMatchObject({ code: 9, signal: null });

@@ -114,7 +114,7 @@ describe("a script", () => {
   test("gets nothing while another holds it: lock's exit code, and nothing that eval takes for success", async () => {
     const { running, pids } = await holding(session, "busy");
     expect(await session.run(`${taking("busy -n")}; echo never`)).toMatchObject({ code: 75, stdout: "" });
-    expect(await session.run(`${taking("busy -w 100ms -E 3")}; echo never`)).toMatchObject({ code: 3, stdout: "" });
+    expect(await session.run(`${taking("busy -w 2s -E 3")}; echo never`)).toMatchObject({ code: 3, stdout: "" });
     const closed = await session.run('"$baton" hold -q free --pid $$ >&-; echo $?; "$baton" who -q free; echo $?');
     expect(closed).toMatchObject({ stdout: "74\n1\n" });
     expect(closed.stderr).toContain("stdout was closed");

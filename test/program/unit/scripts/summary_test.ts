@@ -38,6 +38,16 @@ test("what is missing and what failed is kept", () => {
   expect(summary.failures).toEqual(["(fail) a > b [1ms]"]);
 });
 
+test("the files of failed tests are known, unless something else failed, too", () => {
+  const said = "test/base/a_test.ts:\n(fail) a [1ms]\ntest/base/b_test.ts:\n(pass) b [1ms]\n(fail) c [2ms]\n" +
+    "2 tests failed:\n(fail) a [1ms]\n(fail) c [2ms]\n 1 pass\n";
+  const filesOf = (failed: number, exitCode: number | null) =>
+    readTestSummary("tests", `${said} ${failed} fail\n`, exitCode).failedFiles;
+  expect(filesOf(2, 1)).toEqual(["test/base/a_test.ts", "test/base/b_test.ts"]);
+  expect(filesOf(3, 1)).toBeNull(); // one more, such as a file that cannot be loaded
+  expect(filesOf(0, 134)).toBeNull();
+});
+
 test("what failed is told together with why, without source code and what others said", () => {
   const said = [
     "test/unit/a_test.ts:",
