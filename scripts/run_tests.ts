@@ -11,6 +11,7 @@ import { concernedModels, isModelTest } from "./tests/models.ts";
 import { runTestCommand, type TestCommand } from "./tests/run_command.ts";
 import type { TestSummary } from "./tests/summary.ts";
 import { listTestFiles, readTestCall } from "./tests/test_call.ts";
+import { separateUnstable } from "./tests/unstable.ts";
 import {
   concernedProducts,
   matchingTestFiles,
@@ -26,6 +27,8 @@ const root = join(import.meta.dir, "..");
 const testMsMax = 60_000;
 /** The longest limit that a test sets itself, in milliseconds. */
 const longestTestMs = 600_000;
+/** The name of the run whose files several processes share. */
+const sharedTests = "tests";
 /** How many processes share the files, and the faults that mostly wait. */
 const sharedProcesses = 4;
 const waitingProcesses = 2;
@@ -130,7 +133,7 @@ function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[
     ...(call.isNightly ? [] : [tidy]),
     ...(plan.together.length === 0
       ? []
-      : [bunTest("tests", factor, ...shareFiles(sharedProcesses), ...asPaths(plan.together))]),
+      : [bunTest(sharedTests, factor, ...shareFiles(sharedProcesses), ...asPaths(plan.together))]),
     ...(plan.waiting.length === 0
       ? []
       : [bunTest("faults, two at a time", factor, ...shareFiles(waitingProcesses), ...asPaths(plan.waiting))]),
@@ -159,6 +162,9 @@ function printSummary(
     total.failed += failed;
     total.skipped += skipped;
   }
+  const unstable = summaries.flatMap((summary) => summary.unstable);
+  if (unstable.length > 0) console.log("UNSTABLE: failed beside other tests, and passed alone. Find out why:");
+  for (const line of unstable) console.log(`  ${line}`);
   for (const what of notRun) console.log(`not run: ${what}`);
   const missing = new Set(summaries.flatMap((summary) => summary.missingPeers));
   for (const peer of missing) console.log(peer);
@@ -191,17 +197,23 @@ for (const run of runs) {
     left.push(`${run.name}, because of ${stopping.signal.reason}`);
     continue;
   }
-  console.log(`\n== ${run.name}`);
-  summaries.push(
-    await runTestCommand(run, {
-      root,
-      env: testEnvironment(call),
-      silentMsMax: (longestTestMs + 60_000) * factor,
-      signal: stopping.signal,
-      show: (text) => process.stdout.write(text),
-    }),
-  );
+  const summary = await runAndShow(run);
+  const runAlone = (files: readonly string[]) =>
+    runAndShow(bunTest("failed tests, alone", factor, ...files.map((path) => `./${path}`)));
+  summaries.push(run.name === sharedTests ? await separateUnstable(summary, runAlone) : summary);
 }
+
+async function runAndShow(run: TestCommand): Promise<TestSummary> {
+  console.log(`\n== ${run.name}`);
+  return await runTestCommand(run, {
+    root,
+    env: testEnvironment(call),
+    silentMsMax: (longestTestMs + 60_000) * factor,
+    signal: stopping.signal,
+    show: (text) => process.stdout.write(text),
+  });
+}
+
 const { failed } = printSummary(summaries, [...left, ...notRun], performance.now() - startMs);
 if (stoppedBy !== null) process.exit(128 + constants.signals[stoppedBy]);
 process.exitCode = failed === 0 && runs.length > 0 ? 0 : 1;

@@ -7,6 +7,10 @@ export interface TestSummary {
   readonly skipped: number;
   /** The failures: the line that names each, followed by the lines that say why. */
   readonly failures: readonly string[];
+  /** The files of the failed tests; null if more has failed than tests that the output names. */
+  readonly failedFiles: readonly string[] | null;
+  /** As `failures`, for tests that failed beside others and passed alone. */
+  readonly unstable: readonly string[];
   /** The lines that name a real peer which this machine lacks. */
   readonly missingPeers: readonly string[];
 }
@@ -23,6 +27,7 @@ export function readTestSummary(name: string, said: string, exitCode: number | n
   const failed = gate ? last(/^\d+ passed, (\d+) failed$/) : last(/^ (\d+) fail$/);
   const skipped = last(/^ (\d+) skip$/) + last(/^ (\d+) todo$/);
   const failures = failuresIn(lines);
+  const tests = failedTestsIn(lines);
   const lie = exitCode !== 0 && failed === 0;
   const nothing = passed + failed + skipped === 0;
   if (lie || nothing) failures.push(`${name} ended with ${exitCode ?? "a signal"} after ${passed} passed tests`);
@@ -32,8 +37,22 @@ export function readTestSummary(name: string, said: string, exitCode: number | n
     failed: failed + (lie || nothing ? 1 : 0),
     skipped,
     failures,
+    failedFiles: !lie && !nothing && tests.size === failed ? [...new Set(tests.values())] : null,
+    unstable: [],
     missingPeers: [...new Set(lines.filter((line) => line.startsWith("MISSING PEER: ")))],
   };
+}
+
+/** Returns the lines that name failed tests, with the files of the tests. */
+function failedTestsIn(lines: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>();
+  let file = "";
+  for (const line of lines) {
+    file = /^(test\/\S+_test\.ts):$/.exec(line)?.[1] ?? file;
+    // bun test repeats the names at its end, behind the last file.
+    if (line.startsWith("(fail) ") && !found.has(line)) found.set(line, file);
+  }
+  return found;
 }
 
 /** The most lines and characters of one failure; readers may see only the end of a long output. */
