@@ -27,8 +27,6 @@ const root = join(import.meta.dir, "..");
 const testMsMax = 60_000;
 /** The longest limit that a test sets itself, in milliseconds. */
 const longestTestMs = 600_000;
-/** The name of the run whose files several processes share. */
-const sharedTests = "tests";
 /** How many processes share the files, and the faults that mostly wait. */
 const sharedProcesses = 4;
 const waitingProcesses = 2;
@@ -133,7 +131,7 @@ function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[
     ...(call.isNightly ? [] : [tidy]),
     ...(plan.together.length === 0
       ? []
-      : [bunTest(sharedTests, factor, ...shareFiles(sharedProcesses), ...asPaths(plan.together))]),
+      : [bunTest("tests", factor, ...shareFiles(sharedProcesses), ...asPaths(plan.together))]),
     ...(plan.waiting.length === 0
       ? []
       : [bunTest("faults, two at a time", factor, ...shareFiles(waitingProcesses), ...asPaths(plan.waiting))]),
@@ -200,7 +198,8 @@ for (const run of runs) {
   const summary = await runAndShow(run);
   const runAlone = (files: readonly string[]) =>
     runAndShow(bunTest("failed tests, alone", factor, ...files.map((path) => `./${path}`)));
-  summaries.push(run.name === sharedTests ? await separateUnstable(summary, runAlone) : summary);
+  const isShared = run.command.some((word) => word.startsWith("--parallel="));
+  summaries.push(isShared ? await separateUnstable(summary, runAlone) : summary);
 }
 
 async function runAndShow(run: TestCommand): Promise<TestSummary> {
