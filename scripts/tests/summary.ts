@@ -7,9 +7,9 @@ export interface TestSummary {
   readonly skipped: number;
   /** The failures: the line that names each, followed by the lines that say why. */
   readonly failures: readonly string[];
-  /** The files of the failed tests; null if more has failed than tests that the output names. */
+  /** The files of the failed tests; null if the output does not name each test that failed. */
   readonly failedFiles: readonly string[] | null;
-  /** As `failures`, for tests that failed beside others and passed alone. */
+  /** The failures of tests that failed beside others and passed alone, in the form of `failures`. */
   readonly unstable: readonly string[];
   /** The lines that name a real peer which this machine lacks. */
   readonly missingPeers: readonly string[];
