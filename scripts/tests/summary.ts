@@ -9,11 +9,14 @@ export interface TestSummary {
   readonly failures: readonly string[];
   /** The files of the failed tests; null if the output does not name each test that failed. */
   readonly failedFiles: readonly string[] | null;
-  /** The failures of tests that failed beside others and passed alone, in the form of `failures`. */
+  /** The failures of tests and rounds of faults that failed beside others and passed alone. */
   readonly unstable: readonly string[];
   /** The lines that name a real peer which this machine lacks. */
   readonly missingPeers: readonly string[];
 }
+
+/** What the output of a round of faults that failed only beside others begins with. */
+const unstableRound = "UNSTABLE: ";
 
 /** Summarizes the output and exit code of a run. An exit code that contradicts the numbers is one more failure. */
 export function readTestSummary(name: string, said: string, exitCode: number | null): TestSummary {
@@ -38,7 +41,7 @@ export function readTestSummary(name: string, said: string, exitCode: number | n
     skipped,
     failures,
     failedFiles: !lie && !nothing && tests.size === failed ? [...new Set(tests.values())] : null,
-    unstable: [],
+    unstable: lines.filter((line) => line.startsWith(unstableRound)).map((line) => line.slice(unstableRound.length)),
     missingPeers: [...new Set(lines.filter((line) => line.startsWith("MISSING PEER: ")))],
   };
 }

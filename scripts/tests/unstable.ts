@@ -14,10 +14,10 @@ export async function separateUnstable(
   summary: TestSummary,
   runAlone: (files: readonly string[]) => Promise<TestSummary>,
 ): Promise<TestSummary> {
-  const { passed, failed, failedFiles, failures } = summary;
+  const { passed, failed, failedFiles, failures, unstable } = summary;
   if (failed === 0 || failed > unstableMax || failedFiles === null) return summary;
   for (let number = 0; number < aloneRuns; number++) {
     if ((await runAlone(failedFiles)).failed > 0) return summary;
   }
-  return { ...summary, passed: passed + failed, failed: 0, failures: [], unstable: failures };
+  return { ...summary, passed: passed + failed, failed: 0, failures: [], unstable: [...unstable, ...failures] };
 }

@@ -12,7 +12,7 @@ import { seededRandom } from "../../../support/random.ts";
 import { Contender, type Exit } from "../lock/contender.ts";
 import type { ObserverProcess } from "../lock/observer_process.ts";
 import { untilContenders, wait } from "../lock/round_waits.ts";
-import { againUnlessShown, type Attempt, commits } from "../lock/attempts.ts";
+import { againUnlessServed, type Attempt, commits } from "../lock/attempts.ts";
 import { sessionTimeoutMs } from "../lock/wrappers.ts";
 import { type BarrierResult, judgeBarrier, type MemberEvidence, parties } from "./judge.ts";
 import type { BarrierPlan } from "./plan.ts";
@@ -25,7 +25,7 @@ const patienceMs = waitMs + 30_000;
 let rounds = 0;
 
 export function runBarrierRound(plan: BarrierPlan, observer: ObserverProcess): Promise<BarrierResult> {
-  return againUnlessShown(plan.number, () => tryRound(plan, observer));
+  return againUnlessServed(plan.number, () => tryRound(plan, observer));
 }
 
 async function tryRound(plan: BarrierPlan, observer: ObserverProcess): Promise<Attempt<BarrierResult>> {

@@ -17,7 +17,7 @@ import { seededRandom } from "../../../support/random.ts";
 import type { Section } from "../lock/observer.ts";
 import type { ObserverProcess } from "../lock/observer_process.ts";
 import { wait } from "../lock/round_waits.ts";
-import { againUnlessShown, type Attempt, commits } from "../lock/attempts.ts";
+import { againUnlessServed, type Attempt, commits } from "../lock/attempts.ts";
 import { sessionTimeoutMs } from "../lock/wrappers.ts";
 import { Items } from "../pool/items.ts";
 import { clockEnvironment, CronHost } from "./host.ts";
@@ -43,7 +43,7 @@ const clocksDisagree = 78;
 let rounds = 0;
 
 export function runCronRound(plan: CronPlan, observer: ObserverProcess): Promise<CronResult> {
-  return againUnlessShown(plan.number, () => tryRound(plan, observer));
+  return againUnlessServed(plan.number, () => tryRound(plan, observer));
 }
 
 async function tryRound(plan: CronPlan, observer: ObserverProcess): Promise<Attempt<CronResult>> {

@@ -16,7 +16,7 @@ import { judge, type RoundResult } from "./judge.ts";
 import type { ObserverProcess } from "./observer_process.ts";
 import type { RoundPlan } from "./plan.ts";
 import { heardOut, untilContenders, wait } from "./round_waits.ts";
-import { againUnlessShown, type Attempt, commits } from "./attempts.ts";
+import { againUnlessServed, type Attempt, commits } from "./attempts.ts";
 
 export interface RoundOptions {
   readonly wrapper: Wrapper;
@@ -43,7 +43,7 @@ function settledMs(sessionTimeoutMs: number): number {
 let rounds = 0;
 
 export function runRound(plan: RoundPlan, options: RoundOptions): Promise<RoundResult> {
-  return againUnlessShown(plan.number, () => tryRound(plan, options));
+  return againUnlessServed(plan.number, () => tryRound(plan, options));
 }
 
 async function tryRound(plan: RoundPlan, options: RoundOptions): Promise<Attempt<RoundResult>> {

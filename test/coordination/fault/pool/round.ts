@@ -16,7 +16,7 @@ import { seededRandom } from "../../../support/random.ts";
 import { type ChildKind, Contender } from "../lock/contender.ts";
 import type { ObserverProcess } from "../lock/observer_process.ts";
 import { untilContenders, wait } from "../lock/round_waits.ts";
-import { againUnlessShown, type Attempt, commits } from "../lock/attempts.ts";
+import { againUnlessServed, type Attempt, commits } from "../lock/attempts.ts";
 import { sessionTimeoutMs } from "../lock/wrappers.ts";
 import { Items } from "./items.ts";
 import { judgePool, type PoolResult } from "./judge.ts";
@@ -38,7 +38,7 @@ const component = "fault";
 let rounds = 0;
 
 export function runPoolRound(plan: PoolPlan, options: PoolRoundOptions): Promise<PoolResult> {
-  return againUnlessShown(plan.number, () => tryRound(plan, options));
+  return againUnlessServed(plan.number, () => tryRound(plan, options));
 }
 
 async function tryRound(plan: PoolPlan, options: PoolRoundOptions): Promise<Attempt<PoolResult>> {

@@ -38,6 +38,12 @@ test("what is missing and what failed is kept", () => {
   expect(summary.failures).toEqual(["(fail) a > b [1ms]"]);
 });
 
+test("a round of faults that failed only beside others is unstable", () => {
+  const said = "UNSTABLE: round 16 beside others: victim ended with 79\n(pass) round 16 [1ms]\n 1 pass\n 0 fail\n";
+  const { failed, unstable } = readTestSummary("faults", said, 0);
+  expect({ failed, unstable }).toEqual({ failed: 0, unstable: ["round 16 beside others: victim ended with 79"] });
+});
+
 test("the files of failed tests are known, unless something else failed, too", () => {
   const said = "test/base/a_test.ts:\n(fail) a [1ms]\ntest/base/b_test.ts:\n(pass) b [1ms]\n(fail) c [2ms]\n" +
     "2 tests failed:\n(fail) a [1ms]\n(fail) c [2ms]\n 1 pass\n";
