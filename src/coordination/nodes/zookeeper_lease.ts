@@ -66,7 +66,7 @@ export class ZooKeeperLease implements Lease {
   readonly sessionId: bigint;
   readonly sessionTimeoutMs: number;
   readonly waitedMs: number;
-  readonly nodes: readonly string[];
+  readonly nodes: readonly [holder: string];
   readonly #zk: ZooKeeper;
   readonly #clock: Clock;
   readonly #holderPath: string;

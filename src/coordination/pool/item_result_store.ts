@@ -88,22 +88,26 @@ export class ItemResultStore {
     return { type: "create", path, data: formatResult(ended), acl: this.#acl, flags: createFlag.persistent };
   }
 
-  async write(item: string, ended: ItemResult): Promise<void> {
+  /**
+   * Stores a result while the holder's node of the item exists, so that it cannot overwrite the result of another
+   * holder. Rejects with NONODE for the first operation if the node does not exist.
+   */
+  async write(item: string, ended: ItemResult, holderPath: string): Promise<void> {
+    const holds: MultiRequest = { type: "check", path: holderPath, version: -1 };
     const create = this.createRequest(item, ended);
-    const data = formatResult(ended);
+    const overwrite: MultiRequest = { type: "setData", path: create.path, data: formatResult(ended), version: -1 };
     for (let missing: "nothing" | "shard" | "parents" = "nothing";;) {
       try {
         const tree = this.#trees[ended.result];
         if (missing === "parents") await createParentNodes(this.#zk, tree.shardPath(0), this.#acl);
-        await this.#zk.multi(
-          missing === "nothing" ? [create] : [createContainerRequest(tree.shardOf(item), this.#acl), create],
-        );
+        const shard = missing === "nothing" ? [] : [createContainerRequest(tree.shardOf(item), this.#acl)];
+        await this.#zk.multi([holds, ...shard, create]);
         return;
       } catch (thrown) {
         if (isServerRefusal(thrown, "NODEEXISTS")) {
-          if (await nullIfNoNode(this.#zk.setData(create.path, data, -1)) !== null) return;
-          missing = "nothing"; // the shard was created meanwhile, or the node was deleted
-        } else if (isServerRefusal(thrown, "NONODE") && missing !== "parents") {
+          if (await nullIfNoNode(this.#zk.multi([holds, overwrite])) !== null) return;
+          missing = "nothing"; // the shard was created meanwhile, or a node was deleted
+        } else if (isServerRefusal(thrown, "NONODE") && thrown.index !== 0 && missing !== "parents") {
           missing = missing === "nothing" ? "shard" : "parents";
         } else throw thrown;
       }

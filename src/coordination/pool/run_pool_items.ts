@@ -541,18 +541,22 @@ class ItemResults {
     const by = `${info.user}@${info.host}:${info.pid}`;
     const isKept = rememberMs !== null && lease.isHeld();
     const ended = isKept ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
-    if (ended !== null && await this.#releaseWithResult(claimed, ended)) return;
-    await this.#release(claimed, { isDone: result === "done", ended });
+    const released = ended === null ? "no" : await this.#releaseWithResult(claimed, ended);
+    if (released === "yes") return;
+    await this.#release(claimed, { isDone: result === "done", ended, mayBeReleased: released === "unknown" });
   }
 
   /**
-   * Returns false if the lock was not released, because the node of a result exists, a parent is missing, or no
-   * response arrived.
+   * Returns "no" if the node of a result exists or a parent is missing. Returns "unknown" if no response arrived: the
+   * transaction may have been executed.
    */
-  async #releaseWithResult({ item, lease }: ClaimedPoolItem, ended: ItemResult): Promise<boolean> {
+  async #releaseWithResult({ item, lease }: ClaimedPoolItem, ended: ItemResult): Promise<"yes" | "no" | "unknown"> {
     const isDone = ended.result === "done";
     const requests = [...this.#records.endRequests(item, { isDone }), this.#resultStore.createRequest(item, ended)];
-    return await lease.releaseWith(requests).then(() => true, () => false);
+    return await lease.releaseWith(requests).then(
+      () => "yes",
+      (thrown: unknown) => isTransientFailure(thrown) ? "unknown" : "no",
+    );
   }
 
   /**
@@ -561,7 +565,12 @@ class ItemResults {
    */
   async #release(
     { item, lease }: ClaimedPoolItem,
-    { isDone, ended }: { readonly isDone: boolean; readonly ended: ItemResult | null },
+    { isDone, ended, mayBeReleased }: {
+      readonly isDone: boolean;
+      readonly ended: ItemResult | null;
+      /** Whether the result may be stored and the lock released. */
+      readonly mayBeReleased: boolean;
+    },
   ): Promise<void> {
     const { clock } = this.#options;
     // The lock is held as long as the session lives, even while the server cannot write.
@@ -572,7 +581,7 @@ class ItemResults {
     for (let tries = 0, isMissing = false; tries < correctionsMax && isWanted(); tries++) {
       const endRequests: MultiRequest[] = this.#records.endRequests(item, { isDone, isMissing });
       const storeAndRelease = async () => {
-        if (unstored !== null) await this.#store(item, unstored);
+        if (unstored !== null) await this.#store(item, unstored, lease.nodes[0]);
         unstored = null;
         await lease.releaseWith(endRequests);
       };
@@ -582,6 +591,7 @@ class ItemResults {
         failure = thrown;
         const isRefused = isServerRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
         const refused = isRefused ? endRequests[(thrown.index ?? 0) - 1] : undefined;
+        if (mayBeReleased && isHolderGone(thrown)) unstored = null; // the first transaction was executed
         if (!isRefused || refused === undefined) break; // the lock is already released, or cannot be released now
         if (refused.type === "check") this.#records.lists.onOtherListBegun(refused);
         else if (isMissing) this.#records.correctCache(thrown, refused);
@@ -592,16 +602,22 @@ class ItemResults {
     await lease.release();
   }
 
-  /** Rejects only with transient failures. Reports others, because another attempt would fail, too. */
-  async #store(item: string, ended: ItemResult): Promise<void> {
+  /**
+   * Rejects with transient failures, and if the holder's node is gone. Reports others, because another attempt would
+   * fail, too.
+   */
+  async #store(item: string, ended: ItemResult, holderPath: string): Promise<void> {
     try {
-      await this.#resultStore.write(item, ended);
+      await this.#resultStore.write(item, ended, holderPath);
     } catch (thrown) {
-      if (isTransientFailure(thrown)) throw thrown;
+      if (isTransientFailure(thrown) || isHolderGone(thrown)) throw thrown;
       this.#options.onProblem(notRecordedError(item, thrown));
     }
   }
 }
+
+/** Whether a transaction that begins with the holder's node was refused because this node does not exist. */
+const isHolderGone = (thrown: unknown): boolean => isServerRefusal(thrown, "NONODE") && thrown.index === 0;
 
 function notRecordedError(item: string, cause: unknown): BatonError {
   const message = `Cannot store the result of item "${item}", so it may run again: ${errorMessage(cause)}`;

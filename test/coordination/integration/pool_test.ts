@@ -101,9 +101,9 @@ for (const kind of backends) {
       const memory = new ItemResultStore(zk, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
       const end = { result: "done", what: "", by: "", atMs: 1 } as const;
       for (let index = 0; index < 50; index++) {
-        await memory.write(`${index}`, { ...end, untilMs: index < 25 ? 1000 : 2000 });
+        await memory.write(`${index}`, { ...end, untilMs: index < 25 ? 1000 : 2000 }, "/");
       }
-      await memory.write("3", { ...end, untilMs: 2000 }); // its next end is written over the one before
+      await memory.write("3", { ...end, untilMs: 2000 }, "/"); // its next end is written over the one before
       expect((await memory.readResults(0)).size).toBe(50);
       for (let turn = 0; turn < 16; turn++) await memory.clearExpired(turn, 1000);
       expect([...(await memory.readResults(0)).keys()].map(Number).sort((a, b) => a - b)).toEqual([
@@ -168,7 +168,7 @@ for (const kind of backends) {
           if (key !== "getChildren") return value.bind(client);
           return async (...words: Parameters<ZooKeeper["getChildren"]>) => {
             const seen = await client.getChildren(...words).catch((thrown: unknown) => thrown);
-            await memory.write("1", end);
+            await memory.write("1", end, "/");
             if (seen instanceof Error) throw seen;
             return seen;
           };

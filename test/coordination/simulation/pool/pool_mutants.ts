@@ -82,7 +82,7 @@ export const poolMutants: readonly Mutant[] = [
       in: "run_pool_items:ItemResults.#releaseWithResult",
       from: "return await lease.releaseWith(requests).then(",
       to: "return await lease.releaseWith(requests.slice(0, -1))\n" +
-        "      .then(() => this.#resultStore.write(item, ended)).then(",
+        "      .then(() => this.#zk.multi(requests.slice(-1))).then(",
     }],
     kinds: ["done again", "items left"],
     from: 171,

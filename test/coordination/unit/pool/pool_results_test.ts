@@ -1,4 +1,4 @@
-/** The result of an item while no server can write, such as a keeper whose disk fails. Its session lives on. */
+/** The result of an item without a response of the server. The session lives on. */
 import { expect, test } from "bun:test";
 import { errorMessage } from "../../../../src/base/errors.ts";
 import { PoolItemRecords } from "../../../../src/coordination/pool/item_records.ts";
@@ -49,3 +49,27 @@ for (
     expect(other.ran).toEqual([...then.ranAgain]);
   });
 }
+
+test("a result whose response was lost does not come back after it was cleared", async () => {
+  const bench = new LockBench();
+  const results = new ItemResultStore(bench.client(), poolOfC, []);
+  const list = () => Promise.resolve(["1"]);
+  await poolRunIn(bench, bench.client(), { list, loop: false }).ended; // the shard of the item exists
+  await bench.within(results.clearAll());
+
+  const zk = bench.client();
+  const { multi } = zk;
+  let lost = 0;
+  zk.multi = async (requests) => {
+    const responses = await multi.call(zk, requests);
+    const isResult = requests.some(({ type, path }) => type === "create" && path.startsWith(`${poolOfC.ended}/`));
+    if (!isResult || lost++ > 0) return responses;
+    expect(await results.clearAll()).toBe(1);
+    throw refuse("CONNECTIONLOSS", "multi", "");
+  };
+  const { ended, problems } = poolRunIn(bench, zk, { list, loop: false });
+  expect(await ended).toMatchObject({ done: 1 });
+  expect(lost).toBe(1);
+  expect(problems).toEqual([]);
+  expect(await bench.within(results.findResult("1", 0))).toBeNull();
+});
