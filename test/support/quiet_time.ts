@@ -6,9 +6,9 @@ export class QuietTime {
   readonly #startMs = performance.now();
   readonly #startPressureMs = machinePressureMs();
 
-  /** Since the start, in milliseconds, without the time in which the machine was busy; at least a quarter of it. */
+  /** Since the start, as `withoutBusyTime` has it. */
   get ms(): number {
-    return Math.max(this.elapsedMs / 4, this.elapsedMs - this.busyMs);
+    return withoutBusyTime(this.elapsedMs, this.busyMs);
   }
 
   /** How long tasks have waited since the start, in milliseconds. */
@@ -20,6 +20,11 @@ export class QuietTime {
   get elapsedMs(): number {
     return performance.now() - this.#startMs;
   }
+}
+
+/** Returns a time without the part in which the machine was busy, and at least a quarter of it, in milliseconds. */
+export function withoutBusyTime(elapsedMs: number, busyMs: number): number {
+  return Math.max(elapsedMs / 4, elapsedMs - busyMs);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** What a round showed, and whether that is as it must be. Pure. */
 import { checkHistory } from "../../../checker/check_history.ts";
+import { withoutBusyTime } from "../../../support/quiet_time.ts";
 import type { Exit } from "./contender.ts";
 import type { Expectation } from "./faults.ts";
 import { overlapMs, type Section } from "./observer.ts";
@@ -52,9 +53,6 @@ const goneMsMax = 1000;
 const takeoverMsMax = 2000;
 const exitLost = 79;
 
-/** A limit on a machine that was busy for this time: up to four times what it is on a quiet one. */
-export const onBusyMachine = (limitMs: number, busyMs: number): number => limitMs + Math.min(busyMs, 3 * limitMs);
-
 export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
   const { contenders, toldToLeave, faultMs, busyMs, endMs } = evidence;
   const failures = [...evidence.failures];
@@ -83,14 +81,14 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
       : ({ survives: "kept", loses: "lost", killed: "killed" } as const)[plan.fault.expect];
     if (outcome !== expected) failures.push(`${describe(victim)}; the lock should have been ${expected}`);
   }
-  if (plan.fault.expect === "killed" && (goneMs === null || goneMs > onBusyMachine(goneMsMax, busyMs))) {
+  if (plan.fault.expect === "killed" && (goneMs === null || withoutBusyTime(goneMs, busyMs) > goneMsMax)) {
     failures.push(
       `the victim's processes were gone ${goneMs === null ? "never" : `${Math.ceil(goneMs)} ms`} after its end`,
     );
   }
   const nextMs = sections.find((section) => section !== first)?.openedMs ?? null;
   const takeoverMs = nextMs === null ? null : nextMs - faultMs;
-  if (plan.fault.expect === "killed" && takeoverMs !== null && takeoverMs > onBusyMachine(takeoverMsMax, busyMs)) {
+  if (plan.fault.expect === "killed" && takeoverMs !== null && withoutBusyTime(takeoverMs, busyMs) > takeoverMsMax) {
     failures.push(`the next one had the lock ${Math.ceil(takeoverMs)} ms after the victim's end`);
   }
   return {

@@ -1,6 +1,6 @@
 /** What a pool's round showed, and whether that is as it must be. Pure. */
 import type { Exit } from "../lock/contender.ts";
-import { onBusyMachine } from "../lock/judge.ts";
+import { withoutBusyTime } from "../../../support/quiet_time.ts";
 import { overlapMs, type Section } from "../lock/observer.ts";
 import type { PoolPlan } from "./plan.ts";
 
@@ -73,7 +73,7 @@ export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
     for (const { name, stderr } of ends) if (stderr !== "") failures.push(`${name} said ${JSON.stringify(stderr)}`);
   }
   const goneMs = plan.fault.expect === "killed" ? goneAfterMs(sections, { name: ends[0]?.name ?? "", faultMs }) : null;
-  if (goneMs !== null && goneMs > onBusyMachine(goneMsMax, busyMs)) {
+  if (goneMs !== null && withoutBusyTime(goneMs, busyMs) > goneMsMax) {
     failures.push(`the victim's processes were gone ${Math.ceil(goneMs)} ms after its end`);
   }
   const runs = [...sections.values()].reduce((sum, each) => sum + each.length, 0);
