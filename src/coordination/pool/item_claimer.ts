@@ -4,6 +4,7 @@
  * place.
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import { BatonError } from "../../base/errors.ts";
 import { acquireLock, type AcquireLockOptions } from "../lock/acquire_lock.ts";
 import { holderNodeName } from "../lock/lock_nodes.ts";
@@ -19,8 +20,8 @@ import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 export interface ClaimedPoolItem {
   readonly item: string;
   readonly lease: ZooKeeperLease;
-  /** Undoes the item's record, in the transaction that releases an item that was not started. */
-  readonly undo: MultiRequest;
+  /** Undo the item's record, in the transaction that releases an item that was not started. */
+  readonly undo: readonly MultiRequest[];
 }
 
 interface PoolItemClaimerOptions extends PoolRunContext {
@@ -56,11 +57,14 @@ const holderNodeOf = ({ holderId: guid }: ZooKeeperLease): string =>
  * Releases an item that was not started, and undoes its record. If the undo fails, the record says that the item ended.
  */
 export async function releaseUnstartedItem(
-  { lease, undo }: { readonly lease: ZooKeeperLease; readonly undo: MultiRequest | null },
+  zk: ZooKeeper,
+  { lease, undo }: { readonly lease: ZooKeeperLease; readonly undo: readonly MultiRequest[] | null },
+  { clock }: { readonly clock: Clock },
 ) {
-  if (undo !== null && lease.isHeld()) {
-    const given = await lease.releaseWith([undo]).then(() => true, () => false);
-    if (given) return;
+  const isWanted = () => lease.isHeld();
+  if (undo !== null && isWanted()) {
+    const releasing = retryOnConnectionLoss(zk, () => lease.releaseWith(undo), { clock, isWanted });
+    if (await releasing.then(() => true, () => false)) return;
   }
   await lease.release();
 }
@@ -200,13 +204,13 @@ export class PoolItemClaimer {
       if (created !== null) records.onRecordCreated(item);
       const claiming = created === null
         ? records.recordRunning(item, holderNodeOf(lease))
-        : records.deleteRequest(item);
+        : records.deleteRequests(item);
       // The previous holder wrote the result before it released the lock, so this answer is final.
       const direct = created?.isDirect === true ? await looking.catch(() => null) : null;
       const checking = direct ?? retryOnConnectionLoss(this.#zk, () => this.#isCompletedAfterSync(item), { clock });
       const [undo, isDone] = await Promise.all([claiming, checking]);
       if (undo !== null && !isDone) return { item, lease, undo };
-      await releaseUnstartedItem({ lease, undo });
+      await releaseUnstartedItem(this.#zk, { lease, undo }, { clock });
       return isDone ? "completed" : "ended_since";
     } catch (thrown) {
       await lease.release().catch(() => {}); // the session reports the cause

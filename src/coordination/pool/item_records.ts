@@ -84,9 +84,9 @@ export class PoolItemRecords {
     this.#shards.add(this.#tree.shardOf(item));
   }
 
-  /** Returns the request that deletes the record of an item that was not started and had no record before. */
-  deleteRequest(item: string): MultiRequest {
-    return { type: "delete", path: this.#tree.nodeOf(item), version: -1 };
+  /** Returns the requests that delete the record, for an item that was not started and had no record before. */
+  deleteRequests(item: string): MultiRequest[] {
+    return this.#tree.deletionRequests(item);
   }
 
   /** Corrects the cached state after a refused request. Returns true if the cached state was wrong. */
@@ -106,11 +106,11 @@ export class PoolItemRecords {
   }
 
   /**
-   * Records that the item runs, under its lock, which `holder` holds. Returns the request that undoes the record if the
+   * Records that the item runs, under its lock, which `holder` holds. Returns the requests that undo the record if the
    * item is not started. Returns null if the item may have ended since the list was requested, or was done since the
    * shared list began.
    */
-  async recordRunning(item: string, holder: string): Promise<MultiRequest | null> {
+  async recordRunning(item: string, holder: string): Promise<readonly MultiRequest[] | null> {
     return await retryOnConnectionLoss(this.#zk, () => this.#tryRecordRunning(item, holder), { clock: this.#clock });
   }
 
@@ -126,8 +126,8 @@ export class PoolItemRecords {
   /** Returns those wanted items that were done since the shared list began. */
   async listDone(isWanted: (item: string) => boolean): Promise<string[]> {
     const shards = this.shared.startedAt === null ? [] : await this.#tree.listUsedShards() ?? [];
-    const rows = (await Promise.all(shards.map((shard) => this.#tree.readRows(shard, isWanted)))).flat();
-    return rows.filter((row) => !this.#mayRun(itemRecordOf(row))).map(({ item }) => item);
+    const read = await Promise.all(shards.map((shard) => this.#tree.readShard(shard, isWanted)));
+    return read.flatMap(({ rows }) => rows).filter((row) => !this.#mayRun(itemRecordOf(row))).map(({ item }) => item);
   }
 
   /** Returns whether this run, which holds the item's lock, may run the item. */
@@ -148,7 +148,9 @@ export class PoolItemRecords {
   ): MultiRequest[] {
     const path = this.#tree.nodeOf(item);
     const alone = this.shared.startedAt === null ? this.lists.noOtherListCheck() : null;
-    if (alone !== null) return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];
+    if (alone !== null) {
+      return isMissing ? [alone] : [alone, ...this.deleteRequests(item)];
+    }
     this.#keptRecords = true;
     const data = formatEndedItemRecord(null, { isDone });
     return isMissing ? this.#createWithParents(item, data) : [{ type: "setData", path, data, version: -1 }];
@@ -182,9 +184,9 @@ export class PoolItemRecords {
       ? this.#tree.shardPaths()
       : [...new Set(named.map((item) => this.#tree.shardOf(item)))];
     for (const shard of shards) {
-      const rows = (await this.#tree.readRows(shard)).filter(({ item }) => items === null || items.has(item));
+      const { rows } = await this.#tree.readShard(shard, (item) => items === null || items.has(item));
       const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
-      await this.#tree.delete(rows.filter((_, index) => isRunning[index] === false));
+      await this.#tree.deleteAnyway(shard, rows.filter((_, index) => isRunning[index] === false));
     }
   }
 
@@ -209,13 +211,13 @@ export class PoolItemRecords {
     ];
   }
 
-  async #tryRecordRunning(item: string, holder: string): Promise<MultiRequest | null> {
+  async #tryRecordRunning(item: string, holder: string): Promise<readonly MultiRequest[] | null> {
     for (let tries = 1;; tries++) {
       const requests = this.createRequests(item, holder);
       try {
         await this.#zk.multi(requests);
         this.onRecordCreated(item);
-        return this.deleteRequest(item);
+        return this.deleteRequests(item);
       } catch (thrown) {
         if (tries === triesMax || !isServerRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
         const refused = requests[thrown.index ?? -1];
@@ -231,7 +233,7 @@ export class PoolItemRecords {
   }
 
   /** Claims an item that has a record. Returns undefined if the record no longer exists. */
-  async #updateRecord(path: string, holder: string): Promise<MultiRequest | null | undefined> {
+  async #updateRecord(path: string, holder: string): Promise<readonly MultiRequest[] | null | undefined> {
     // A request of this run may have written the record, although its response was lost.
     const found = await readAfterOwnWrites(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
     if (found === null) return undefined;
@@ -239,7 +241,7 @@ export class PoolItemRecords {
     const record = parseItemRecord(found.data, mzxid);
     const isDone = record.state === "ended" && record.isDone;
     const data = formatEndedItemRecord(record.state === "ended" ? record.zxid : null, { isDone });
-    const undo: MultiRequest = { type: "setData", path, data, version: -1 };
+    const undo: MultiRequest[] = [{ type: "setData", path, data, version: -1 }];
     if (record.state === "running" && record.holder === holder) return undo;
     if (this.#mayRun(record)) {
       await this.#zk.setData(path, formatRunningItemRecord(holder), version);
@@ -253,19 +255,22 @@ export class PoolItemRecords {
   async #clear(shards: readonly string[], own: { readonly isOwnOver: boolean }): Promise<void> {
     for (const path of [this.#tree.root, ...shards]) this.#zk.usesContainer?.(path);
     await Promise.all(shards.map(async (shard) => {
-      const rows = await this.#tree.readRows(shard);
-      if (rows.length === 0) return;
-      // The lists are read after the records, so a list that is requested from now on is newer than all these ends.
-      const oldest = await this.lists.oldestListStart(own);
-      const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
-      await this.#tree.delete(rows.filter((row) => !isItemRecordNeeded(itemRecordOf(row), oldest)));
-      // Marks the records of killed runs as ended, so that the next cleanup can delete them.
-      const killed = rows.filter((row, index) => itemRecordOf(row).state === "running" && isRunning[index] === false);
-      await this.#tree.forEachInBatches(
-        killed,
-        ({ path, stat }) => this.#zk.setData(path, formatEndedItemRecord(null, { isDone: false }), stat.version),
-      );
+      for (let tries = 1; tries <= triesMax && !await this.#clearShard(shard, own); tries++);
     }));
+  }
+
+  /** Returns false if other processes cleared the shard at the same time, and records may be left. */
+  async #clearShard(path: string, own: { readonly isOwnOver: boolean }): Promise<boolean> {
+    const shard = await this.#tree.readShard(path);
+    const { rows } = shard;
+    if (rows.length === 0) return true;
+    // The lists are read after the records, so a list that is requested from now on is newer than all these ends.
+    const oldest = await this.lists.oldestListStart(own);
+    const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
+    // Marks the records of killed runs as ended, so that the next cleanup can delete them.
+    const killed = rows.filter((row, index) => itemRecordOf(row).state === "running" && isRunning[index] === false);
+    await this.#tree.update(shard, killed, formatEndedItemRecord(null, { isDone: false }));
+    return await this.#tree.delete(shard, rows.filter((row) => !isItemRecordNeeded(itemRecordOf(row), oldest)));
   }
 
   async #isRunning(row: PoolItemNode): Promise<boolean> {

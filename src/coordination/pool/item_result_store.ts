@@ -118,9 +118,9 @@ export class ItemResultStore {
     const found = new Map<string, ItemResult>();
     const trees = Object.values(this.#trees);
     const used = await Promise.all(
-      trees.map(async (tree) => (await tree.listUsedShards() ?? []).map((shard) => tree.readRows(shard))),
+      trees.map(async (tree) => (await tree.listUsedShards() ?? []).map((shard) => tree.readShard(shard))),
     );
-    for (const { item, data } of (await Promise.all(used.flat())).flat()) {
+    for (const { item, data } of (await Promise.all(used.flat())).flatMap(({ rows }) => rows)) {
       const ended = parseResult(data);
       if (ended === null || ended.untilMs <= nowMs || (found.get(item)?.atMs ?? -1) > ended.atMs) continue;
       found.set(item, ended);
@@ -131,7 +131,8 @@ export class ItemResultStore {
   /** Deletes the expired results of one shard. `turn` selects the shard and may be any number. */
   async clearExpired(turn: number, nowMs: number): Promise<void> {
     for (const tree of Object.values(this.#trees)) {
-      await this.#delete(tree, tree.shardPath(turn), (ended) => ended === null || ended.untilMs <= nowMs);
+      const shard = await tree.readShard(tree.shardPath(turn));
+      await tree.delete(shard, shard.rows.filter(({ data }) => (parseResult(data)?.untilMs ?? 0) <= nowMs));
     }
   }
 
@@ -139,24 +140,25 @@ export class ItemResultStore {
   async clearAll(): Promise<number> {
     let count = 0;
     for (const tree of Object.values(this.#trees)) {
-      for (const shard of tree.shardPaths()) count += await this.#delete(tree, shard, () => true);
+      for (const shard of tree.shardPaths()) {
+        count += await tree.deleteAnyway(shard, (await tree.readShard(shard)).rows);
+      }
     }
     return count;
   }
 
   /** Returns the number of deleted results. */
   async clearItems(items: readonly string[]): Promise<number> {
-    const { done, failed } = this.#trees;
-    const nodes = items.flatMap((item) => [done.nodeOf(item), failed.nodeOf(item)]);
-    return await done.forEachInBatches(nodes, (node) => this.#zk.delete(node, -1));
+    let count = 0;
+    for (const tree of Object.values(this.#trees)) {
+      const cleared = items.map((item) => tree.deleteAnyway(tree.shardOf(item), [{ path: tree.nodeOf(item) }]));
+      for (const each of await Promise.all(cleared)) count += each;
+    }
+    return count;
   }
 
   shardPaths(): string[] {
     return Object.values(this.#trees).flatMap((tree) => tree.shardPaths());
-  }
-
-  async #delete(tree: PoolItemTree, shard: string, isWanted: (ended: ItemResult | null) => boolean): Promise<number> {
-    return await tree.delete((await tree.readRows(shard)).filter(({ data }) => isWanted(parseResult(data))));
   }
 }
 

@@ -407,7 +407,7 @@ class PoolRun {
       held.prepared?.drop();
       this.#workList.putBack(held.claimed.item);
       this.#hasShortJobs = false;
-      this.#runInBackground(() => releaseUnstartedItem(held.claimed));
+      this.#runInBackground(() => releaseUnstartedItem(this.#zk, held.claimed, { clock }));
     }
   }
 
@@ -536,7 +536,7 @@ class ItemResults {
   async write(claimed: ClaimedPoolItem, { result, what }: PoolJobEnd): Promise<void> {
     const { lease } = claimed;
     const { rememberMs, info } = this.#options;
-    if (result === "not_started") return await releaseUnstartedItem(claimed);
+    if (result === "not_started") return await releaseUnstartedItem(this.#zk, claimed, this.#options);
     const atMs = Date.now();
     const by = `${info.user}@${info.host}:${info.pid}`;
     const isKept = rememberMs !== null && lease.isHeld();

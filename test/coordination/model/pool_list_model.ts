@@ -14,6 +14,7 @@ import {
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 import {
   cleanerMoves,
+  hasVersionOf,
   keyOf,
   type ListMistake,
   type ListState,
@@ -48,6 +49,7 @@ export class PoolListModel implements Model<ListState> {
       runsVersion: 0,
       lists: [],
       record: null,
+      shardVersion: 0,
       holder: null,
       runs,
       ghosts: [],
@@ -148,7 +150,7 @@ export class PoolListModel implements Model<ListState> {
       case "take":
         return this.#take(state, who, run, { to, write });
       case "claim": {
-        const record: Row = { holder: holderOf(who, run), zxid, writtenAt: zxid };
+        const record: Row = { holder: holderOf(who, run), zxid, version: 0 };
         if (this.#has("writes no record before the end")) {
           return void to("goes on", { step: "decide", seen: state.record });
         }
@@ -163,9 +165,10 @@ export class PoolListModel implements Model<ListState> {
         return;
       }
       case "give back": {
-        const record: Row | null = run.before === null ? null : { holder: null, zxid: run.before, writtenAt: zxid };
+        const record = run.before === null ? null : written(state.record, null, run.before);
         if (state.holder !== holderOf(who, run)) return void to("has lost it", { step: "listed" });
-        return write("gives it back", { holder: null, record }, { step: "listed" });
+        const shardVersion = state.shardVersion + (record === null ? 1 : 0);
+        return write("gives it back", { holder: null, record, shardVersion }, { step: "listed" });
       }
       case "working":
         return void to("comes to the end of the job", { step: "end", isOld: true }, "choice", {
@@ -174,9 +177,7 @@ export class PoolListModel implements Model<ListState> {
       case "end":
         return this.#end(state, who, run, { to, write });
       case "write end": // of the wrong order only
-        return write("writes the end", { record: { holder: null, zxid, writtenAt: zxid } }, {
-          step: "listed",
-        });
+        return write("writes the end", { record: written(state.record, null, zxid) }, { step: "listed" });
       case "listed": {
         if (isQuery && run.lists < this.#options.listsMax) to("asks again", { step: "begin" }, "choice");
         const lists = state.lists.filter(({ owner }) => owner !== session);
@@ -192,7 +193,7 @@ export class PoolListModel implements Model<ListState> {
     to("does not find it free", { step: "listed" });
     if (state.holder !== null) return;
     const zxid = state.zxid + 1;
-    const record: Row = { holder, zxid, writtenAt: zxid };
+    const record: Row = { holder, zxid, version: 0 };
     const hasNone = this.#has("writes no record before the end");
     if (state.record === null && !hasNone) {
       write("takes it and writes that it runs", { holder, record }, { step: "ready", before: null });
@@ -215,19 +216,16 @@ export class PoolListModel implements Model<ListState> {
         ? void to("may run it", { step: "ready", before: null })
         : write("gives it back", { holder: null }, { step: "listed" });
     }
-    if (seen === null || state.record?.writtenAt !== seen.writtenAt) {
+    if (seen === null || !hasVersionOf(state.record, seen)) {
       return void to("looks again", { step: "claim" });
     }
     if (isValid) {
       const before = isKilled ? zxid : seen.zxid;
-      return write("writes that it runs", { record: { holder: held, zxid, writtenAt: zxid } }, {
-        step: "ready",
-        before,
-      });
+      return write("writes that it runs", { record: written(seen, held, zxid) }, { step: "ready", before });
     }
     if (!isKilled) return write("gives it back", { holder: null }, { step: "listed" });
     // Two transactions, as the second gives back what nothing rests on.
-    return write("writes that it had ended", { record: { holder: null, zxid, writtenAt: zxid } }, { step: "claim" });
+    return write("writes that it had ended", { record: written(seen, null, zxid) }, { step: "claim" });
   }
 
   #end(state: ListState, who: number, run: Run, { to, write }: Moves): void {
@@ -237,12 +235,13 @@ export class PoolListModel implements Model<ListState> {
     const isUnchecked = this.#has("deletes its record whether or not a list has come");
     if (run.aloneAt !== null) {
       if (run.aloneAt !== state.runsVersion && !isUnchecked) return void to("is not alone", { aloneAt: null });
-      return write("gives it back", { holder: null, record: null }, { step: "listed" });
+      const shardVersion = state.shardVersion + 1;
+      return write("gives it back", { holder: null, record: null, shardVersion }, { step: "listed" });
     }
     if (this.#has("writes the end after the lock is given back")) {
       return write("gives it back", { holder: null }, { step: "write end" });
     }
-    const record: Row = { holder: null, zxid, writtenAt: zxid };
+    const record = written(state.record, null, zxid);
     return write("gives it back and writes the end", { holder: null, record }, { step: "listed" });
   }
 
@@ -297,6 +296,13 @@ interface Moves {
   readonly to: (label: string, change: Partial<Run>, kind?: TransitionKind, more?: Partial<ListState>) => unknown;
   readonly write: (label: string, more: Partial<ListState>, change: Partial<Run>) => void;
 }
+
+/** The record after a write: a new node if there was none. */
+const written = (before: Row | null, holder: string | null, zxid: number): Row => ({
+  holder,
+  zxid,
+  version: (before?.version ?? -1) + 1,
+});
 
 const fresh = (life: number): Run => ({
   step: "begin",

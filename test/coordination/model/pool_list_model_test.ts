@@ -34,6 +34,7 @@ describe("the checker finds a run that", () => {
     ["clears whatever has ended", calm],
     ["looks for lists before it reads what it clears", calm],
     ["clears by name, not by version", calm],
+    ["clears by the version of the record alone", calm],
     ["takes the item of a pool that was killed for one that ended long ago"],
     ["writes the end after the lock is given back", { ...mixed, faults: ["crash"] }],
   ];

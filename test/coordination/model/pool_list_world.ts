@@ -12,6 +12,7 @@ export type ListMistake =
   | "clears whatever has ended"
   | "looks for lists before it reads what it clears"
   | "clears by name, not by version"
+  | "clears by the version of the record alone"
   | "takes the item of a pool that was killed for one that ended long ago"
   | "writes the end after the lock is given back";
 
@@ -49,13 +50,15 @@ export interface Row {
   readonly holder: string | null;
   /** Of its end. */
   readonly zxid: number;
-  /** The write that made it, which stands for its version. */
-  readonly writtenAt: number;
+  /** As the server counts: 0 for a node that was created, also if it was deleted before. */
+  readonly version: number;
 }
 
 export interface Cleaner {
   readonly step: "rest" | "lists" | "holder" | "write";
   readonly row: Row | null;
+  /** Of the shard, before the record was read. */
+  readonly shardVersion: number;
   readonly oldest: number | null;
   readonly isKilled: boolean;
 }
@@ -65,6 +68,8 @@ export interface ListState {
   readonly runsVersion: number;
   readonly lists: readonly { readonly owner: string; readonly zxid: number }[];
   readonly record: Row | null;
+  /** Each deletion of the record raises it. */
+  readonly shardVersion: number;
   readonly holder: string | null;
   readonly runs: readonly Run[];
   /** Sessions of runs that were killed, and whether what they ran may still be alive. */
@@ -74,7 +79,10 @@ export interface ListState {
 }
 
 const ranked = new Set(["zxid", "listedAt", "before", "oldest"]);
-export const rest: Cleaner = { step: "rest", row: null, oldest: null, isKilled: false };
+export const rest: Cleaner = { step: "rest", row: null, shardVersion: 0, oldest: null, isKilled: false };
+
+/** Whether a write by the version that was read finds the node as it was, or one that looks the same. */
+export const hasVersionOf = (record: Row | null, row: Row): boolean => record?.version === row.version;
 
 export const recordOf = ({ holder, zxid }: Row): PoolItemRecord =>
   holder === null ? { state: "ended", zxid: BigInt(zxid), isDone: false } : { state: "running", holder };
@@ -85,7 +93,6 @@ export function keyOf(
   kindOf: (who: number) => { readonly isQuery: boolean; readonly staysOld: boolean },
 ): string {
   const { record, cleaner, runsVersion } = state;
-  const isThere = (row: Row | null) => row !== null && row.writtenAt === record?.writtenAt;
   const runs = state.runs.map((run, who) => {
     const { step, life, lists, listedAt } = run;
     const isTaking = ["take", "claim", "decide", "ready", "give back", "working"].includes(step);
@@ -98,11 +105,12 @@ export function keyOf(
       isCurrent: step === "others" || step === "show" ? run.version === runsVersion : null,
       alone: run.aloneAt === null ? null : run.aloneAt === runsVersion,
       isOld: isQuery && (isTaking || staysOld) && run.isOld,
-      seen: step === "decide" && run.seen !== null ? { ...run.seen, writtenAt: isThere(run.seen) } : null,
+      seen: step === "decide" ? run.seen : null,
       before: step === "ready" || step === "give back" ? run.before : null,
     };
   });
-  const row = cleaner.row === null ? null : { ...cleaner.row, writtenAt: isThere(cleaner.row) };
+  const { row } = cleaner;
+  const isCurrent = row === null || cleaner.shardVersion === state.shardVersion;
   const zxids = new Set<number>();
   for (const { zxid } of state.lists) zxids.add(zxid);
   for (const { listedAt, seen, before } of runs) {
@@ -111,9 +119,8 @@ export function keyOf(
   for (const zxid of [record?.zxid, row?.zxid, cleaner.oldest]) if (typeof zxid === "number") zxids.add(zxid);
   const ranks = new Map([...zxids].sort((a, b) => a - b).map((zxid, rank) => [zxid, rank]));
   const { lists, holder, ghosts, faultsLeft } = state;
-  const kept = record === null ? null : { ...record, writtenAt: null };
   return JSON.stringify(
-    { runs, lists, holder, ghosts, faultsLeft, record: kept, cleaner: { ...cleaner, row } },
+    { runs, lists, holder, ghosts, faultsLeft, record, cleaner: { ...cleaner, shardVersion: isCurrent } },
     (name, value: unknown) => ranked.has(name) && typeof value === "number" ? ranks.get(value) : value,
   );
 }
@@ -138,7 +145,10 @@ export function cleanerMoves(
   switch (step) {
     case "rest":
       if (isEarly) return void to("looks for lists", { step: "holder", oldest }, {}, "choice");
-      if (state.record !== null) to("reads the record", { step: "lists", row: state.record }, {}, "choice");
+      if (state.record !== null) {
+        const { record: row, shardVersion } = state;
+        to("reads the record", { step: "lists", row, shardVersion }, {}, "choice");
+      }
       return;
     case "lists":
       return void to("looks for lists", { step: "holder", oldest });
@@ -146,20 +156,22 @@ export function cleanerMoves(
       const read = isEarly ? state.record : row;
       if (read === null) return void to("finds nothing", rest);
       const isKilled = read.holder !== null && read.holder !== state.holder;
-      return void to("looks for the holder", { step: "write", row: read, isKilled });
+      const shardVersion = isEarly ? state.shardVersion : cleaner.shardVersion;
+      return void to("looks for the holder", { step: "write", row: read, shardVersion, isKilled });
     }
     case "write": {
       if (row === null) return;
       const record = recordOf(row);
-      const isThere = state.record?.writtenAt === row.writtenAt;
+      const isAlone = has("clears by the version of the record alone");
+      const isThere = hasVersionOf(state.record, row) && (isAlone || cleaner.shardVersion === state.shardVersion);
       const least = cleaner.oldest === null ? null : BigInt(cleaner.oldest);
       const isNeeded = has("clears whatever has ended") ? row.holder !== null : isItemRecordNeeded(record, least);
       const more: Partial<ListState> = { zxid: state.zxid + 1 };
       if (!isNeeded && (isThere || has("clears by name, not by version"))) {
-        return void to("deletes it", rest, { ...more, record: null });
+        return void to("deletes it", rest, { ...more, record: null, shardVersion: state.shardVersion + 1 });
       }
       if (!cleaner.isKilled || !isThere) return void to("leaves it", rest);
-      const ended: Row = { holder: null, zxid: state.zxid + 1, writtenAt: state.zxid + 1 };
+      const ended: Row = { holder: null, zxid: state.zxid + 1, version: row.version + 1 };
       return void to("writes that it had ended", rest, { ...more, record: ended });
     }
   }

@@ -40,7 +40,7 @@ interface Row {
   readonly isDone: boolean;
   /** Of its end. */
   readonly zxid: number;
-  /** The write that made it, which stands for its version. */
+  /** The write that made it. A cleanup recognizes it by the versions of node and shard: see pool_list_model.ts. */
   readonly writtenAt: number;
 }
 

@@ -34,8 +34,8 @@ export const poolMutants: readonly Mutant[] = [
     world: "pool",
     changes: [{
       in: "item_records:PoolItemRecords.endRequests",
-      from: 'return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];',
-      to: 'return isMissing ? [] : [{ type: "delete", path, version: -1 }];',
+      from: "return isMissing ? [alone] : [alone, ",
+      to: "return isMissing ? [] : [",
     }],
     kinds: ["old list"],
     from: 2,

@@ -3,6 +3,7 @@ import { expect, spyOn, test } from "bun:test";
 import { acquireLock } from "../../../../src/coordination/lock/acquire_lock.ts";
 import type { LockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { poolPath } from "../../../../src/coordination/pool/pool_path.ts";
+import { PoolItemRecords } from "../../../../src/coordination/pool/item_records.ts";
 import { PoolPermits } from "../../../../src/coordination/pool/run_pool_items.ts";
 import { childrenIn } from "../../../support/fake_tree.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
@@ -156,6 +157,9 @@ for (
 
 test("what a record costs: no request of its own for an item that runs alone, one for a requested list", async () => {
   const bench = new LockBench();
+  const { clock } = bench;
+  const sharing = bench.client(); // keeps the records, so that nothing is deleted at the end
+  await bench.within(new PoolItemRecords(sharing, { path: poolOfC, acl: sharing.acl, clock }).joinSharedList());
   await poolRunIn(bench, bench.client()).ended; // what is needed is there
   const perItem = async (more: Parameters<typeof poolRunIn>[2], count: number) => {
     const zk = bench.client();
