@@ -123,6 +123,17 @@ export class PoolItemRecords {
     return record?.state === "ended" && !this.#mayRun(record);
   }
 
+  /**
+   * Returns whether the end of an item was recorded, or its record deleted, after requests of this session without a
+   * response. `holderPath` is the node of this run, which held the lock.
+   */
+  async hasEnded(item: string, holderPath: string): Promise<boolean> {
+    const path = this.#tree.nodeOf(item);
+    const found = await readAfterOwnWrites(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
+    const record = found === null ? null : parseItemRecord(found.data, found.stat.mzxid);
+    return record?.state !== "running" || !holderPath.endsWith(`/${record.holder}`);
+  }
+
   /** Returns those wanted items that were done since the shared list began. */
   async listDone(isWanted: (item: string) => boolean): Promise<string[]> {
     const shards = this.shared.startedAt === null ? [] : await this.#tree.listUsedShards() ?? [];

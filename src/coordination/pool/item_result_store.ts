@@ -57,6 +57,13 @@ export class ItemResultStore {
     return ended === null || ended.untilMs <= nowMs ? null : ended;
   }
 
+  /** Returns whether this result is the stored one. */
+  async isStored(item: string, { result, by, atMs }: ItemResult): Promise<boolean> {
+    const found = await nullIfNoNode(this.#zk.getData(this.#trees[result].nodeOf(item)));
+    const stored = found === null ? null : parseResult(found.data);
+    return stored !== null && stored.by === by && stored.atMs === atMs;
+  }
+
   /** Returns all completed items, including those with expired results. */
   listCompletedItems(): Promise<Set<string>> {
     return listAll(this.#trees.done);

@@ -21,6 +21,7 @@ import { type ClaimedPoolItem, PoolItemClaimer, releaseUnstartedItem } from "./i
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isServerRefusal, isTransientFailure, retryOnConnectionLoss } from "../nodes/node_requests.ts";
+import { resultInTimeOrNull } from "../../base/support/deadline.ts";
 import { withinQueueLeaveTime } from "../nodes/session_waits.ts";
 import { acquireLock, type AcquireLockOptions } from "../lock/acquire_lock.ts";
 
@@ -539,66 +540,67 @@ class ItemResults {
     if (result === "not_started") return await releaseUnstartedItem(this.#zk, claimed, this.#options);
     const atMs = Date.now();
     const by = `${info.user}@${info.host}:${info.pid}`;
-    const isKept = rememberMs !== null && lease.isHeld();
+    const isDone = result === "done";
+    // If the lock of a failed item is lost, this is already reported.
+    const isKept = rememberMs !== null && (isDone || lease.isHeld());
     const ended = isKept ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
-    const released = ended === null ? "no" : await this.#releaseWithResult(claimed, ended);
-    if (released === "yes") return;
-    await this.#release(claimed, { isDone: result === "done", ended, mayBeReleased: released === "unknown" });
+    let isInDoubt = false;
+    if (ended !== null && lease.isHeld()) {
+      const failure = await this.#releaseWithResult(claimed, ended);
+      if (failure === null) return;
+      isInDoubt = isTransientFailure(failure);
+    }
+    await this.#release(claimed, { isDone, ended, isInDoubt });
   }
 
-  /**
-   * Returns "no" if the node of a result exists or a parent is missing. Returns "unknown" if no response arrived: the
-   * transaction may have been executed.
-   */
-  async #releaseWithResult({ item, lease }: ClaimedPoolItem, ended: ItemResult): Promise<"yes" | "no" | "unknown"> {
+  /** Returns the failure, such as an older result or a missing parent; null if the lock was released. */
+  async #releaseWithResult({ item, lease }: ClaimedPoolItem, ended: ItemResult): Promise<unknown> {
     const isDone = ended.result === "done";
     const requests = [...this.#records.endRequests(item, { isDone }), this.#resultStore.createRequest(item, ended)];
-    return await lease.releaseWith(requests).then(
-      () => "yes",
-      (thrown: unknown) => isTransientFailure(thrown) ? "unknown" : "no",
-    );
+    return await lease.releaseWith(requests).then(() => null, (thrown: unknown) => thrown);
   }
 
   /**
    * Stores the result and then releases the lock. A record that cannot be updated still says that the item runs, but
    * readers see that its holder is gone.
    */
-  async #release(
-    { item, lease }: ClaimedPoolItem,
-    { isDone, ended, mayBeReleased }: {
-      readonly isDone: boolean;
-      readonly ended: ItemResult | null;
-      /** Whether the result may be stored and the lock released. */
-      readonly mayBeReleased: boolean;
-    },
-  ): Promise<void> {
-    const { clock } = this.#options;
+  async #release({ item, lease }: StoredItem, end: UnstoredEnd): Promise<void> {
+    const { isDone, ended } = end;
     // The lock is held as long as the session lives, even while the server cannot write.
     const limitMs = releaseTimeouts * this.#zk.session.timeoutMs;
     const isWanted = () => lease.isHeld();
+    let { isInDoubt } = end;
     let unstored = ended;
     let failure: unknown = new Error("the lock is lost");
     for (let tries = 0, isMissing = false; tries < correctionsMax && isWanted(); tries++) {
       const endRequests: MultiRequest[] = this.#records.endRequests(item, { isDone, isMissing });
       const storeAndRelease = async () => {
-        if (unstored !== null) await this.#store(item, unstored, lease.nodes[0]);
-        unstored = null;
-        await lease.releaseWith(endRequests);
+        try {
+          if (unstored !== null) await this.#store(item, unstored, lease.nodes[0]);
+          unstored = null;
+          await lease.releaseWith(endRequests);
+        } catch (thrown) {
+          isInDoubt ||= isTransientFailure(thrown);
+          throw thrown;
+        }
       };
       try {
-        return await retryOnConnectionLoss(this.#zk, storeAndRelease, { clock, limitMs, isWanted });
+        return await retryOnConnectionLoss(this.#zk, storeAndRelease, {
+          clock: this.#options.clock,
+          limitMs,
+          isWanted,
+        });
       } catch (thrown) {
         failure = thrown;
         const isRefused = isServerRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
         const refused = isRefused ? endRequests[(thrown.index ?? 0) - 1] : undefined;
-        if (mayBeReleased && isHolderGone(thrown)) unstored = null; // the first transaction was executed
         if (!isRefused || refused === undefined) break; // the lock is already released, or cannot be released now
         if (refused.type === "check") this.#records.lists.onOtherListBegun(refused);
         else if (isMissing) this.#records.correctCache(thrown, refused);
         else isMissing = true; // the record was deleted
       }
     }
-    if (unstored !== null) this.#options.onProblem(notRecordedError(item, failure));
+    await this.#report({ item, lease }, { isDone, ended: unstored, isInDoubt }, failure);
     await lease.release();
   }
 
@@ -611,16 +613,53 @@ class ItemResults {
       await this.#resultStore.write(item, ended, holderPath);
     } catch (thrown) {
       if (isTransientFailure(thrown) || isHolderGone(thrown)) throw thrown;
-      this.#options.onProblem(notRecordedError(item, thrown));
+      this.#options.onProblem(unstoredEndError("Cannot store the result", item, thrown));
     }
   }
+
+  /** Reports an item that may run again because its result is not stored, or its end is not in the shared list. */
+  async #report(claimed: StoredItem, end: UnstoredEnd, cause: unknown): Promise<void> {
+    const { isDone, ended, isInDoubt } = end;
+    const isNeeded = ended !== null || (isDone && this.#records.shared.startedAt !== null);
+    if (!isNeeded) return;
+    const isStored = isInDoubt ? await this.#isStored(claimed, ended) : false;
+    if (isStored === true) return;
+    const what = ended === null ? "record the end" : "store the result";
+    const problem = isStored === null ? `It is not known whether baton could ${what}` : `Cannot ${what}`;
+    this.#options.onProblem(unstoredEndError(problem, claimed.item, cause));
+  }
+
+  /**
+   * Returns whether a request without a response has stored the result and the end. Returns null if no server answers
+   * this in time.
+   */
+  async #isStored({ item, lease }: StoredItem, ended: ItemResult | null): Promise<boolean | null> {
+    const read = async () =>
+      await this.#records.hasEnded(item, lease.nodes[0]) ||
+      (ended !== null && await this.#resultStore.isStored(item, ended));
+    const { clock } = this.#options;
+    const limitMs = this.#zk.session.timeoutMs / 2;
+    const reading = retryOnConnectionLoss(this.#zk, read, { clock, limitMs });
+    return await resultInTimeOrNull(clock, limitMs, reading.catch(() => null));
+  }
+}
+
+type StoredItem = Pick<ClaimedPoolItem, "item" | "lease">;
+
+/** How an item ended that is not released yet. */
+interface UnstoredEnd {
+  readonly isDone: boolean;
+  /** The result to store; null if none is kept, or if it is stored. */
+  readonly ended: ItemResult | null;
+  /** Whether a request that stores this had no response, so that it may have been executed. */
+  readonly isInDoubt: boolean;
 }
 
 /** Whether a transaction that begins with the holder's node was refused because this node does not exist. */
 const isHolderGone = (thrown: unknown): boolean => isServerRefusal(thrown, "NONODE") && thrown.index === 0;
 
-function notRecordedError(item: string, cause: unknown): BatonError {
-  const message = `Cannot store the result of item "${item}", so it may run again: ${errorMessage(cause)}`;
+function unstoredEndError(what: string, item: string, cause: unknown): BatonError {
+  const message = `${what} of item "${item}", so it may run again: ${errorMessage(cause)}`;
   return new BatonError("OUTCOME_UNKNOWN", message, { cause });
 }
 
