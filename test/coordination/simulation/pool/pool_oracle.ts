@@ -61,6 +61,7 @@ export class PoolOracle {
         // A new list begins with a new container.
         if (after?.path === options.path.shared && after.czxid !== before?.czxid) this.#doneInList.clear();
         if (after?.path.startsWith(`${options.path.records}/`) !== true || after.data === null) return;
+        if (after.mzxid === before?.mzxid) return; // of a transaction that was refused
         // The end of an item that was claimed and not run again has the time of its end.
         const { done, ended } = parseJsonFields(after.data);
         if (done === true && ended === undefined) this.#doneInList.add(nameOf(after.path));
