@@ -280,14 +280,14 @@ class SessionConnection {
   readonly #clock: Clock;
   readonly #stop = new AbortController();
   readonly #report = new ServerConnectReport();
-  #hint = "";
+  #hint = () => "";
 
   constructor(options: SessionOptions, clock: Clock) {
     this.#clock = clock;
     const { signal } = this.#stop;
     const reading = readSessionServers(options, signal);
     this.servers = reading.then(({ root, connect: { connectTimeoutMs, retries, unreachableHint } }) => {
-      if (unreachableHint !== undefined) this.#hint = `; ${unreachableHint}`;
+      if (unreachableHint !== undefined) this.#hint = () => `; ${unreachableHint()}`;
       return {
         root,
         connectTimeoutMs: connectTimeoutMs ?? (retries === undefined ? connectTimeoutMsDefault : undefined),
@@ -300,7 +300,7 @@ class SessionConnection {
   /** Returns why the connection is not open, as a part of a message; empty if the reason is unknown. */
   describe(): string {
     const why = this.#report.describe(this.#clock.now());
-    return `${why === "" ? "" : `: ${why}`}${this.#hint}`;
+    return `${why === "" ? "" : `: ${why}`}${this.#hint()}`;
   }
 
   async close(): Promise<void> {

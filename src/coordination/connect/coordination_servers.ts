@@ -1,5 +1,5 @@
 /** Chooses the servers of a command and their scope: the configured servers, or this machine's keeper. */
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import type { ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import { parseZooKeeperServers } from "../../protocols/zookeeper/hosts.ts";
 import { validateNodePath } from "../../protocols/zookeeper/node_path.ts";
@@ -49,7 +49,8 @@ export function readCoordinationServers(
   const named = values.servers;
   if (named !== undefined && named !== "embedded" && !named.startsWith("unix:")) {
     const servers = readAtOrigin("servers", sources, () => parseZooKeeperServers(named));
-    const unreachableHint = originOfServers(sources);
+    const origin = originOfServers(sources);
+    const unreachableHint = origin === undefined ? undefined : () => origin;
     return {
       servers: named,
       root: values.root,
@@ -69,7 +70,7 @@ export function readCoordinationServers(
   const servers = readAtOrigin("servers", sources, () => parseZooKeeperServers(address));
   const startServer = async () =>
     (await import("../keeper/lifecycle/ensure_keeper.ts")).ensureKeeper(place, withoutUndefined({ signal }));
-  const hint = { unreachableHint: unreachableKeeperHint(place) };
+  const hint = { unreachableHint: () => unreachableKeeperHint(place) };
   return {
     servers: address,
     root: values.root,
@@ -91,8 +92,22 @@ export function readCoordinationServers(
  * machine.
  */
 export function unreachableKeeperHint({ dir }: Pick<KeeperLocation, "dir">): string {
-  if (dir !== null) return `see ${dir}/${keeperLogFileName}`;
+  if (dir !== null) {
+    const path = `${dir}/${keeperLogFileName}`;
+    const warning = lastWarningIn(path);
+    return `see ${path}${warning === null ? "" : `, which ends with: ${warning}`}`;
+  }
   return "root has set up a keeper for all users of this machine: see systemctl status baton-keeper";
+}
+
+/** Returns the last line of a keeper's log if it is a warning, with its time. Returns null if it is not. */
+function lastWarningIn(path: string): string | null {
+  try {
+    const last = readFileSync(path, "utf8").trimEnd().split("\n").at(-1) ?? "";
+    return /^baton keeper: (\S+ warning: .+)$/.exec(last)?.[1] ?? null;
+  } catch {
+    return null; // there is no log, or this user cannot read it
+  }
 }
 
 /** Throws USAGE for TLS flags with a unix socket. Ignores TLS settings from a file or a variable. */

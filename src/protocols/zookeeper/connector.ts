@@ -56,8 +56,8 @@ export interface NewSessionOptions {
   readonly retries?: number | undefined;
   /** The pause between rounds, in milliseconds. By default, an exponential back-off with jitter. */
   readonly delayMs?: number | undefined;
-  /** Advice for the user at the end of the error message, if no server responds. */
-  readonly unreachableHint?: string | undefined;
+  /** Returns advice for the user at the end of the error message, if no server responds. */
+  readonly unreachableHint?: (() => string) | undefined;
   /** The object that collects, for each attempt, what it waits for and why it has failed. */
   readonly report?: ServerConnectReport;
   /** Cancels connecting. Has no effect on an open session. */
@@ -221,7 +221,7 @@ export class ZooKeeperConnector {
       if (error !== tooLate && !(error instanceof WaitTimeout)) throw error;
       const nowMs = this.#clock.now();
       const tried = `Cannot open a ZooKeeper session within ${formatDuration(nowMs - startMs)}`;
-      const hint = unreachableHint === undefined ? "" : `; ${unreachableHint}`;
+      const hint = unreachableHint === undefined ? "" : `; ${unreachableHint()}`;
       throw new BatonError("UNREACHABLE", `${tried}: ${report.describe(nowMs)}${hint}`);
     }
   }

@@ -96,7 +96,7 @@ export async function establishConnection(
       const isWrong = !handshake.hasResponse && error instanceof BatonError && error.code === "PROTOCOL";
       if (isWrong) outcome.reject(wrongProtocol(error, { isTls: tls !== undefined }));
       else if (error === null && !handshake.hasResponse) {
-        const hint = silentCloseHint(wanted, tls);
+        const hint = endpoint.address.kind === "unix" ? keeperCloseHint : silentCloseHint(wanted, tls);
         outcome.reject(new SilentClose(`closed the connection during ${handshake.stage}${hint}`));
       } else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}`));
     },
@@ -125,6 +125,9 @@ export async function establishConnection(
     throw error;
   }
 }
+
+/** The reason why a keeper closes a connection of a Unix socket without a response. */
+const keeperCloseHint = " (the keeper could not open the session; its log says why)";
 
 /** Lists possible reasons why a server closes the connection without a response. */
 function silentCloseHint({ identity }: SessionRequest, tls: TlsOptions | undefined): string {

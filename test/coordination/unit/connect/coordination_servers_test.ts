@@ -46,7 +46,7 @@ describe("where to coordinate, and how far that reaches", () => {
       const place = placeOf(servers === undefined ? {} : { servers });
       expect(place).toMatchObject(expected);
       expect(place.connect.startServer !== undefined).toBe(startsKeeper);
-      expect(place.connect.unreachableHint).toBe(startsKeeper ? `see ${keeperDir}/keeper.log` : undefined);
+      expect(place.connect.unreachableHint?.()).toBe(startsKeeper ? `see ${keeperDir}/keeper.log` : undefined);
     });
   }
 
@@ -233,6 +233,13 @@ test("an ACL is written as zkCli writes it", () => {
 });
 
 test("a keeper that does not respond: its log is named, or the service that root has set up", () => {
+  const path = join(folder, "keeper.log");
+  const served = "baton keeper: 2026-01-01T00:00:00.000Z process 9 serves unix:/own/keeper.sock";
+  const warning = "2026-01-01T00:00:01.000Z warning: The keeper's data cannot be written: database or disk is full";
+  writeFileSync(path, `${served}\nbaton keeper: ${warning}\n`);
+  expect(unreachableKeeperHint({ dir: folder })).toBe(`see ${path}, which ends with: ${warning}`);
+  writeFileSync(path, `baton keeper: ${warning}\n${served}\n`);
+  expect(unreachableKeeperHint({ dir: folder })).toBe(`see ${path}`);
   expect(unreachableKeeperHint({ dir: "/own/keeper" })).toBe("see /own/keeper/keeper.log");
   expect(unreachableKeeperHint({ dir: null })).toContain("systemctl status baton-keeper");
 });

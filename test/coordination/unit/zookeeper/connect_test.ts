@@ -401,7 +401,7 @@ describe("a local server that is not running", () => {
   test("that does not come up is reported with where to look", async () => {
     const ensemble = new ScriptedEnsemble(1);
     ensemble.server(1).mode = "refuse";
-    const unreachableHint = "see /run/keeper.log";
+    const unreachableHint = () => "see /run/keeper.log";
     const options = { ...local(ensemble, () => new Promise(() => {})), unreachableHint, connectTimeoutMs: 5000 };
     const { clock, outcome } = begin(ensemble, options);
     await clock.advance(5000);
@@ -409,6 +409,16 @@ describe("a local server that is not running", () => {
       code: "UNREACHABLE",
       message: expect.stringMatching(/; see \/run\/keeper\.log$/),
     });
+  });
+
+  test("that closes the connection without a response: a Unix socket has no quorum and no TLS", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    Object.assign(ensemble.server(1), { isJealous: true, zxid: -1n });
+    const message = "Cannot open a ZooKeeper session within 1 s: unix:/run/keeper.1: " +
+      "closed the connection during the handshake (the keeper could not open the session; its log says why)";
+    const { clock, outcome } = begin(ensemble, { ...local(ensemble, () => Promise.resolve()), connectTimeoutMs: 1000 });
+    await clock.advance(1000);
+    expect(outcome()).toMatchObject({ code: "UNREACHABLE", message });
   });
 
   test("whose place is wrong ends the connect with that error", async () => {
