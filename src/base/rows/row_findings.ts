@@ -104,7 +104,9 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
   const findings: Finding[] = [];
   if (isScheduleOverdue(row, nowMs)) {
     const what = `the tick of ${minuteOf(next)} has not begun on any host`;
-    const action = "check that cron or baton cron runs on a host: baton explain " + shellQuoteIfNeeded(name);
+    const quoted = shellQuoteIfNeeded(name);
+    const action = `check that cron or baton cron runs on a host: baton explain ${quoted}; ` +
+      `if no host has this schedule any longer: baton cron forget ${quoted}`;
     findings.push(makeFinding("schedule-overdue", { where, what, action }));
   }
   if (running !== null) {
@@ -127,7 +129,7 @@ function judgeSchedule(row: FollowedScheduleRow, nowMs: number): Finding[] {
   const again = retry === null ? "" : `; ${tickRetryText(retry)}`;
   const how = last.result === "failed" ? "failed" : `was ${last.result}`;
   const what = `the last run, on ${last.host}, ${how}${why}${again}`;
-  const action = retry === null ? `${byHand}, then ${settle}; to see why: ${history}` : history;
+  const action = retry === null ? `see why: ${history}; ${byHand}, then ${settle}` : history;
   return [...findings, makeFinding("schedule-failing", { where, what, action })];
 }
 

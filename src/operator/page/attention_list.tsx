@@ -1,9 +1,10 @@
 /** Draws what needs attention: one sentence, since when, a small picture, and the command that mends it. */
 import type { JSX } from "preact";
+import { actionParts } from "../ui/action_parts.ts";
 import { countText, shownText } from "../ui/shown_text.ts";
 import { type AttentionItem, attentionItems, viewOfItem } from "./attention.ts";
 import { Spark } from "./charts.tsx";
-import { actionParts, CopyButton } from "./copy_button.tsx";
+import { CopyButton } from "./copy_button.tsx";
 import { Card } from "./frame.tsx";
 import { Mark } from "./marks.tsx";
 import { pageTables, rowHref, rowName, rowTitles } from "./page_state.ts";
@@ -38,7 +39,7 @@ export function AttentionList(): JSX.Element {
 
 function Item({ item }: { readonly item: AttentionItem }): JSX.Element {
   const { severity, what, action } = item;
-  const { words, command } = actionParts(action);
+  const { words, command, more } = actionParts(action);
   return (
     <li>
       <Mark kind={severity === "problem" ? "bad" : "warn"} label={severity} />
@@ -48,6 +49,7 @@ function Item({ item }: { readonly item: AttentionItem }): JSX.Element {
           <ItemAge item={item} />
           {item.since !== null && words !== "" && ", "}
           {shownText(words)} {command !== null && <code>{shownText(command)}</code>}
+          {shownText(more)}
         </span>
       </div>
       <div class="evidence">

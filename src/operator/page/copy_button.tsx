@@ -5,12 +5,6 @@ import type { JSX } from "preact";
 const shownMs = 2000;
 const copyWords = "Copy command";
 
-/** Parts the action of a finding into words and a command; null if it has no command. */
-export function actionParts(action: string): { readonly words: string; readonly command: string | null } {
-  const [, words = "", command = null] = /^(?:(.*?: ))?(baton .*)$/s.exec(action) ?? ["", action];
-  return { words, command };
-}
-
 export function CopyButton({ text }: { readonly text: string }): JSX.Element {
   const state = useSignal(copyWords);
   const copy = async () => {

@@ -2,13 +2,14 @@
 import { computed, signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import { actionParts } from "../ui/action_parts.ts";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { UiTableName, UiTables } from "../ui/ui_rows.ts";
 import { ActionDialog } from "./action_dialog.tsx";
 import { attentionItems, countAttentionRows, longHeldLocks, unreachableTopics } from "./attention.ts";
 import { ItemAge } from "./attention_list.tsx";
 import { ChartPatterns, Spark } from "./charts.tsx";
-import { actionParts, CommandLine } from "./copy_button.tsx";
+import { CommandLine } from "./copy_button.tsx";
 import { LetterGroups } from "./dead_letters.tsx";
 import { DataTable, type TableColumn } from "./data_table.tsx";
 import { Card, connectionText, Facts, isLive, openView, PageHead, Rail, TopBar } from "./frame.tsx";

@@ -62,9 +62,8 @@ for (const kind of backends) {
         },
         {
           ...{ id: "schedule-failing", where: 'schedule "0 0 * * *" of lock "daily"' },
-          action:
-            "run the job by hand if it cannot wait for its next tick, then baton history forget daily; to see why: " +
-            "baton history daily",
+          action: "see why: baton history daily; run the job by hand if it cannot wait for its next tick, then baton " +
+            "history forget daily",
         },
       ]);
       expect(await session.run('"$baton" history forget daily')).toMatchObject({ code: 0 });

@@ -88,6 +88,10 @@ test("a schedule that is overdue is also found to be failing; times are shown to
   const lost = schedule({ next: ago(120_000), running: { ...running, lost: true } });
   const missed = schedule({ runs: [{ ...run, result: "missed", until: ago(3_600_000) }] });
   const found = judgeRows({ schedule: [failing, lost, missed] }, nowMs).map(({ id, what }) => `${id}: ${what}`);
+  expect(judgeRows({ schedule: [failing] }, nowMs)[0]?.action).toBe(
+    "check that cron or baton cron runs on a host: baton explain daily; if no host has this schedule any longer: " +
+      "baton cron forget daily",
+  );
   expect(found).toEqual([
     "schedule-overdue: the tick of 2026-01-01T11:58Z has not begun on any host",
     "schedule-failing: the last run, on db1, failed",
@@ -112,8 +116,9 @@ test("a run that failed says when it is tried again; one that is given up, what 
   });
   expect(last).toMatchObject({
     what: "the last run, on db1, failed: exited with 1",
-    action: "run the job by hand if it cannot wait for its next tick, then baton history forget daily; to see why: " +
-      "baton history daily",
+    action:
+      "see why: baton history daily; run the job by hand if it cannot wait for its next tick, then baton history " +
+      "forget daily",
   });
   expect(late).toEqual(last);
 });
