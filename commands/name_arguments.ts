@@ -44,10 +44,16 @@ export function requireOneInteropPath(
  */
 export function describeOtherKindsWithName(
   used: readonly CoordinationObjectKind[],
-  { kind, name }: { readonly kind: CoordinationObjectKind; readonly name: string },
+  { kind, name, commands = {} }: {
+    readonly kind: CoordinationObjectKind;
+    readonly name: string;
+    /** The command to name for an object of another kind; by default, `baton who`. */
+    readonly commands?: Partial<Readonly<Record<CoordinationObjectKind, string>>>;
+  },
 ): string {
   const other = used.find((one) => one !== kind);
   if (other === undefined) return "";
   const article = other === "election" ? "an" : "a";
-  return `; there is ${article} ${other} of this name: baton who ${other === "lock" ? "" : `--kind ${other} `}${name}`;
+  const command = commands[other] ?? (other === "lock" ? "who" : `who --kind ${other}`);
+  return `; there is ${article} ${other} of this name: baton ${command} ${name}`;
 }

@@ -132,7 +132,10 @@ async function onlyHolderId(zk: ZooKeeper, lock: ObjectDetailsOptions & { readon
   const { holders } = await readObjectDetails(zk, lock);
   const [holder] = holders;
   if (holder === undefined) {
-    const other = recipe === undefined ? describeOtherKindsWithName(await findObjectKinds(zk, name, root), lock) : "";
+    const commands = { election: "resign" };
+    const other = recipe === undefined
+      ? describeOtherKindsWithName(await findObjectKinds(zk, name, root), { ...lock, commands })
+      : "";
     throw new BatonError("NOT_FOUND", `Cannot break lock "${name}": no process holds it${other}`);
   }
   if (holders.length === 1 && holder.id !== null) return holder.id;

@@ -214,6 +214,10 @@ describe("break", () => {
   test("needs no --holder if there is one holder, or none", async () => {
     const free = await session.run('"$baton" break any');
     expect(free).toMatchObject({ code: 1, stderr: 'baton: Cannot break lock "any": no process holds it\n' });
+    const elected = await session.run(`"$baton" elect -q led -- sh -c '"$baton" break led'`);
+    expect(elected.stderr).toBe(
+      'baton: Cannot break lock "led": no process holds it; there is an election of this name: baton resign led\n',
+    );
     const holder = session.start('exec "$baton" lock one -- sh -c ">one; exec sleep 60"');
     await session.made("one");
     const broken = await session.run('"$baton" break one --reason maintenance');
