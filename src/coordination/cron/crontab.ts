@@ -210,6 +210,7 @@ class CrontabReader {
       this.#excess = { line: this.#excess?.line ?? line, count: (this.#excess?.count ?? 0) + 1 };
       return;
     }
+    refuseFourFields(fields);
     const [command, ...input] = splitAtPercent(rest);
     this.#refuseWords(command?.trim() ?? "");
     const schedule = new Schedule(fields, this.#zone);
@@ -234,12 +235,8 @@ class CrontabReader {
     const isUserColumn = more.length > 0 && isUser(first);
     if (!isField && !isUserColumn || isProgram(first, this.#variables.get("PATH"))) return;
     if (isField) {
-      const words = "minute, hour, day of the month, month, day of the week";
-      throw wrong(
-        `${
-          JSON.stringify(first)
-        } is one more field of a schedule; expected five (${words}) or a macro, and a command: ${noSecondsFieldReason}`,
-      );
+      const wanted = `expected five (${fieldNames}) or a macro, and a command: ${noSecondsFieldReason}`;
+      throw wrong(`${JSON.stringify(first)} is one more field of a schedule; ${wanted}`);
     }
     throw wrong(
       `${JSON.stringify(first)} is a user of this machine, and no command; expected a command after the schedule: ` +
@@ -284,6 +281,21 @@ class CrontabReader {
     }
     return [...jobs.values()];
   }
+}
+
+const fieldNames = "minute, hour, day of the month, month, day of the week";
+const dayNames = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+
+/** Throws if four fields stand before a word that cannot be the day of the week, and so is the command. */
+function refuseFourFields(fields: string): void {
+  const words = fields.split(/\s+/);
+  const [fifth = ""] = words.slice(4);
+  const start = /^([/.]|[a-z]+)/i.exec(fifth)?.[0].toLowerCase();
+  if (start === undefined || isScheduleField(fifth) || dayNames.some((name) => name.startsWith(start))) return;
+  if (!words.slice(0, 4).every(isScheduleField)) return;
+  throw wrong(
+    `only four fields of a schedule stand before the command ${JSON.stringify(fifth)}; expected five (${fieldNames})`,
+  );
 }
 
 /** The variables that mean something to cron but nothing to baton. */
