@@ -6,6 +6,7 @@ import { parse, TomlError } from "smol-toml";
 import * as z from "zod/mini";
 import { BatonError, errorMessage } from "../errors.ts";
 import { didYouMean } from "../support/did_you_mean.ts";
+import { tomlAdvice } from "./toml_advice.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
 import { isPerSectionKey, type Setting, type SettingTable, settingVariableName } from "./setting.ts";
 
@@ -32,7 +33,7 @@ export function checkConfigFile(
   try {
     document = { value: parse(source), lineOf: (key) => lineOfKey(source, key) };
   } catch (thrown) {
-    return { file: null, mistakes: [syntaxError(path, thrown)] };
+    return { file: null, mistakes: [syntaxError({ path, source }, thrown)] };
   }
   const declared = Object.values(settings).filter((setting) => setting.key !== undefined);
   const { error } = schemaOf(declared).safeParse(document.value);
@@ -54,11 +55,15 @@ export function configJsonSchema(settings: SettingTable): object {
   return z.toJSONSchema(schemaOf(declared), { io: "input" });
 }
 
-function syntaxError(path: string, cause: unknown): BatonError {
+function syntaxError({ path, source }: ConfigSource, cause: unknown): BatonError {
   const where = cause instanceof TomlError ? `${path}, line ${cause.line}` : path;
   const [why] = errorMessage(cause).split("\n");
-  const advice = path.endsWith(".json") ? "; JSON files are not read: write the settings as TOML" : "";
-  return new BatonError("CONFIG", `${where}: not valid TOML: ${why}${advice}`, { cause });
+  const advice = path.endsWith(".json")
+    ? "JSON files are not read: write the settings as TOML"
+    : cause instanceof TomlError
+    ? tomlAdvice(source, cause)
+    : null;
+  return new BatonError("CONFIG", `${where}: not valid TOML: ${why}${advice === null ? "" : `; ${advice}`}`, { cause });
 }
 
 /**

@@ -97,6 +97,29 @@ describe("what is wrong is named with file, line, key, value and what was wanted
     );
   });
 
+  const notToml: [toml: string, advice: string | null][] = [
+    ["scope = cluster", "put the text in quotation marks"],
+    ["servers = zk1:2181 # two", "put the text in quotation marks"],
+    ["servers = 10.0.0.1:2181", "put the text in quotation marks"],
+    ["retry.delays = [1, 5m]", "put the text in quotation marks"],
+    ["root = /a", "put the text in quotation marks"],
+    ["tls.enabled = yes", "write true or false, in small letters"],
+    ['servers = "zk1:2181', "the quotation mark is not closed on this line"],
+    ['servers = "zk1:2181\r\nroot = "/a"', "the quotation mark is not closed on this line"],
+    ["servers: zk1:2181", "write NAME = VALUE, with = between them"],
+    ["servers = ", null],
+    ["[lock\nwait = 5", null],
+    ['root = """/a', null],
+    ['root = "\u0001"', null],
+  ];
+  for (const [toml, advice] of notToml) {
+    test(`${JSON.stringify(toml)}: ${advice ?? "no advice"}`, () => {
+      const complaint = complaintOf("/c.toml", toml);
+      expect(complaint).toStartWith("/c.toml, line 1: not valid TOML: ");
+      expect(/; (.*)$/.exec(complaint)?.[1] ?? null).toBe(advice);
+    });
+  }
+
   test("a broken file is named with the line", () => {
     expect(complaintOf("/c.toml", "root = '/a'\nservers = \n")).toStartWith("/c.toml, line 2: not valid TOML: ");
   });
