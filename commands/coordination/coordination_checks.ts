@@ -2,6 +2,7 @@
 import { parseListenAddressFlag } from "../../src/base/config/listen_address.ts";
 import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
+import { validateNodePath } from "../../src/protocols/zookeeper/node_path.ts";
 import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { coordinationSettings } from "../../src/coordination/settings/setting_tables.ts";
@@ -20,9 +21,19 @@ export const coordinationChecks = defineProductChecks({
   },
   together: (values, sources) => [
     ...checkCoordination(values, sources),
-    () => configuredPoolPath("component", values, sources), // checks the templates
+    () => configuredPoolPath("component", withValidRoot(values), sources), // checks the templates
   ],
 });
+
+/** Replaces an invalid root by the default, so that the templates that contain it are not mistakes, too. */
+function withValidRoot(values: CheckedValues): CheckedValues {
+  try {
+    validateNodePath(values.root);
+    return values;
+  } catch {
+    return { ...values, root: connectionSettings.root.default ?? values.root };
+  }
+}
 
 const tls = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsPassphrase", "tlsServerName"] as const;
 /**

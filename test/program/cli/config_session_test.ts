@@ -200,6 +200,13 @@ describe("config check", () => {
       0,
       /^baton: the configuration is valid/,
     ],
+    [
+      "relative_root.toml",
+      'root = "baton"\n',
+      78,
+      /^baton: relative_root\.toml, line 1: root: "baton" is not a ZooKeeper path: .*\n$/,
+    ],
+    ["text.toml", "scope = cluster\n", 78, /^baton: text\.toml, line 1: not valid TOML: .*; put the text in quotation/],
     ["broken.toml", "servers = \n", 78, /^baton: broken\.toml, line 1: not valid TOML/],
   ];
   for (const [name, source, code, stderr] of files) {
@@ -209,6 +216,14 @@ describe("config check", () => {
       expect(ended).toMatchObject({ code, stdout: "" });
       expect(ended.stderr).toMatch(stderr);
     });
+  }
+});
+
+test("a file that is named without --config is an argument too many, and the option is named", async () => {
+  for (const [words, end] of [["check a.toml", "; use --config a.toml"], ["check a", ""], ["schema a.toml", ""]]) {
+    const ended = await session.run(`"$baton" config ${words}`);
+    expect(ended).toMatchObject({ code: 64, stdout: "" });
+    expect(ended.stderr).toContain(`unexpected argument "${words?.split(" ")[1]}"${end}\n`);
   }
 });
 
