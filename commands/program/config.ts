@@ -14,6 +14,7 @@ import { configSectionNames } from "../../src/base/config/section_names.ts";
 import { findUserConfigFile } from "../../src/base/config/config_file.ts";
 import { describeUnknownVariables } from "../../src/base/config/unknown_variables.ts";
 import { BatonError } from "../../src/base/errors.ts";
+import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { type Command, type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
@@ -70,7 +71,10 @@ async function runConfig(call: ConfigCall, products: readonly Product[], known: 
     throw new BatonError("USAGE", `baton config takes check, show, init or schema, ${given}`);
   }
   if (more.length > (action === "init" ? 1 : 0)) {
-    throw new BatonError("USAGE", `baton config ${action}: unexpected argument "${more.at(-1)}"`);
+    const extra = more.at(-1) ?? "";
+    const isFile = /[./]/.test(extra) && (action === "check" || action === "show");
+    const hint = isFile ? `; use --config ${shellQuoteIfNeeded(extra)}` : "";
+    throw new BatonError("USAGE", `baton config ${action}: unexpected argument "${extra}"${hint}`);
   }
   if (values.origin && action !== "show") throw new BatonError("USAGE", "--origin is for baton config show");
   if (action === "check" || action === "show") return await reportConfiguration(action, call, { products, known });
