@@ -176,11 +176,14 @@ function usualMs(records: readonly HistoryRecord[]): number | null {
   return times.length < usualMin ? null : Math.max(0, times[times.length >> 1] ?? 0);
 }
 
-function unknownOf({ holders, history: { records, refusals }, waiters }: ExplainedLockFacts): string[] {
+function unknownOf({ holders, history: { records, refusals }, schedules, waiters }: ExplainedLockFacts): string[] {
   return [
     ...(holders.length === 0 ? [] : ["whether the command of the holder makes progress: only its session is seen"]),
     ...(holders.every(({ revoke }) => revoke === null) ? [] : ["when it was broken"]),
-    ...(records.length > 0 ? [] : ["earlier holds: no call has recorded one (--history, or --tick)"]),
+    // A killed call of a schedule has recorded nothing, although it used --tick.
+    ...(records.length + schedules.length > 0
+      ? []
+      : ["earlier holds: no call has recorded one (--history, or --tick)"]),
     ...(refusals !== null || records.length > 0 ? ["calls without --history"] : []),
     ...(records.some(({ result }) => result === "lost")
       ? ["why a lost holder is gone: killed, host down, and network cut look the same"]

@@ -107,6 +107,7 @@ test("a free lock tells how its last hold ended; one without records says that i
     ...{ state: "free", events: [], sentence: '"job" is free.' },
     unknown: ["earlier holds: no call has recorded one (--history, or --tick)"],
   });
+  expect(explainLock(facts({ schedules: [schedule] })).unknown.join()).not.toContain("no call has recorded one");
   expect(explainLock(facts({ waiters: [{ host: "a", pid: 1, place: 1, since: iso(5) }] })).state).toBe("contended");
 });
 
