@@ -49,8 +49,8 @@ export const holdCommand = defineCommand({
     "baton lock sets for its command. baton release releases the lock, and so does any end of the script's " +
     "process; processes that it started under the lock and left running are stopped first.",
     "Use it as in the examples. `held=$(…) || exit` ends the script when the lock was not acquired, with the exit " +
-    "code of baton lock. --pid names the process that holds the lock: $$ is the script, also in a subshell. " +
-    "Without --pid it is the shell that started baton hold.",
+    "code of baton lock. --pid names the process that holds the lock. Without --pid, or with --pid $$, it is the " +
+    "script, also in a subshell.",
     "When the lock is about to be lost (no server responds, or it is broken with baton break), the script, its " +
     "descendants, and all processes that it started under the lock are asked to stop, and killed before the lock " +
     "can be granted again: also an interactive shell. When baton itself is killed, they are killed within a second.",
