@@ -113,7 +113,11 @@ function scriptOf(pid: number | undefined): ProcessIdentity {
     throw new BatonError("USAGE", `--pid ${pid} ${why}`);
   }
   if (row.pid === process.pid) {
-    throw new BatonError("USAGE", `--pid ${pid} is baton hold itself, which ends when it has the lock`);
+    throw new BatonError(
+      "USAGE",
+      `--pid ${pid} is baton hold itself, which ends when it has the lock; for a subshell, write me=$BASHPID before ` +
+        "it, and --pid $me",
+    );
   }
   if (row.pid === 1) {
     throw new BatonError(

@@ -171,6 +171,17 @@ describe("a script", () => {
     expect(await session.run('"$baton" hold -q x --pid $$ -- true')).toMatchObject({ code: 64 });
   });
 
+  test("is a subshell by its process ID, which is read before $(…)", async () => {
+    const script = 'x=$("$baton" hold -q own --pid $BASHPID); ' +
+      '(me=$BASHPID; eval "$("$baton" hold -q own --pid $me)"; "$baton" check -q && echo held); ' +
+      '"$baton" lock -q -w 30s own -- echo free';
+    const ended = await session.run(`bash -c '${script}'`);
+    expect(ended.stderr).toMatch(
+      /is baton hold itself, .*; for a subshell, write me=\$BASHPID before it, and --pid \$me/,
+    );
+    expect(ended.stdout).toBe("held\nfree\n");
+  });
+
   test("is no thread of a process, which may end long before that", async () => {
     const thread = readdirSync("/proc/self/task").find((id) => Number(id) !== process.pid);
     const ended = await session.run(`"$baton" hold thread --pid ${thread}`);
