@@ -19,20 +19,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { putInputMessages } from "../../../../commands/pubsub/client_put.ts";
-import { openSplitPutInput } from "../../../../commands/pubsub/put_input.ts";
 import { decideReplacedFile, readRotatedName, sortRotatedFiles } from "../../../../commands/pubsub/resumed_file.ts";
-import { systemClock } from "../../../../src/base/support/clock.ts";
-import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
-import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
-import type {
-  PubsubRequester,
-  PubsubRequestOptions,
-  PubsubRequestOutcome,
-} from "../../../../src/pubsub/client/requester.ts";
-import type { PubsubMessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
-import { fakeIo } from "../../../support/fake_io.ts";
 import { seededRandom, testSeed } from "../../../support/random.ts";
+import { fileOfLog, nothingLeft, type PutOptions, ResumedLog } from "../../../support/resumed_log.ts";
 
 setDefaultTimeout(60_000);
 
@@ -41,74 +30,18 @@ let log = "";
 beforeEach(() => {
   folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-rotation-"));
   log = join(folder, "app.log");
-  stored = [];
-  known.clear();
+  begin();
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The lines that the server has stored. It stores each counter of a session once. */
-let stored: string[] = [];
-const known = new Set<string>();
+let client: ResumedLog;
+let stored: readonly string[] = [];
+const put = (options: PutOptions = {}) => client.put(options);
 
-type Fate = "done" | "done, unheard" | "lost";
-
-function serve({ counter, headers, body, batch }: PubsubMessageOf<"PUT">, fate: Fate): PubsubRequestOutcome {
-  const { number, key } = headers?.fromSession ?? headers?.session ?? { number: 0, key: "" };
-  for (const [at, item] of (batch ?? [body ?? new Uint8Array(0)]).entries()) {
-    const id = `${number} ${key} ${counter + at}`;
-    if (fate === "lost" || known.has(id)) continue;
-    known.add(id);
-    stored.push(new TextDecoder().decode(item));
-  }
-  if (fate !== "done") return { kind: "unknown", why: "nothing was heard", response: null };
-  return { kind: "response", response: { name: "STATUS", sender: "s1", status: "OK", headers: {} } };
-}
-
-/** The process ends at its write with this number, before or after the state has it. */
-interface Kill {
-  readonly write: number;
-  readonly isWritten: boolean;
-}
-
-interface Put {
-  /** The number of messages, with "not all" if some were not put; or the code of the error. */
-  readonly result: number | string;
-  readonly said: string;
-}
-
-async function put({ path = log, resume = true, fate = () => "done", kill }: {
-  readonly path?: string;
-  readonly resume?: boolean;
-  readonly fate?: () => Fate;
-  readonly kill?: Kill;
-} = {}): Promise<Put> {
-  using state = await ClientState.open(join(folder, "state"), "a", { waitMs: 0, clock: systemClock() });
-  let writes = 0;
-  const write = state.runTransaction.bind(state);
-  state.runTransaction = (work, options) => {
-    writes++;
-    if (kill === undefined || writes < kill.write) return write(work, options);
-    if (writes === kill.write && kill.isWritten) write(work, options);
-    throw new Error("killed");
-  };
-  const request = (message: PubsubMessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {
-    if (kill !== undefined && writes >= kill.write) return Promise.reject(new Error("killed"));
-    onSent?.();
-    return Promise.resolve(serve(message, message.batch?.length === 0 ? "done" : fate()));
-  };
-  const io = fakeIo();
-  const result = await putInputMessages({
-    call: { values: { resume, json: false, progress: false, quiet: false, verbose: false } as never, io },
-    client: new PubsubClientSession(state, { request } as unknown as PubsubRequester),
-    topic: "news",
-    stop: { finish: new AbortController().signal, now: new AbortController().signal },
-    input: openSplitPutInput(path, "lines", resume),
-    command: "baton publish news",
-  }).then(
-    ({ messages, isComplete }) => isComplete ? messages : `${messages}, not all`,
-    (error) => `${error.code} ${error.message}`,
-  );
-  return { result, said: io.stderr() };
+/** Begins with a new state and server. */
+function begin(): void {
+  client = new ResumedLog(folder);
+  stored = client.stored;
 }
 
 /** Moves each file to the next number, as logrotate does, and the log to app.log.1. */
@@ -129,7 +62,6 @@ function copyAndTruncate(): void {
   truncateSync(log);
 }
 
-const nothingLeft = "baton: nothing was left to put\n";
 const unfinished = (path: string) =>
   `baton: the last line of ${path} has no newline yet; --resume puts it when it has one\n`;
 
@@ -409,10 +341,6 @@ describe("lines that a program adds to the old file after the new one was read",
   });
 });
 
-function fileOfLog(suffix: string, ino: number, modifiedMs: number) {
-  return { path: suffix, ino, modifiedMs, changedMs: modifiedMs, size: 0, ...readRotatedName(`log${suffix}`, ["log"]) };
-}
-
 test.each([
   ["counted", [".3", ".2", ".1"]],
   ["counted in ten", [".10", ".9.gz", ".1"]],
@@ -657,11 +585,8 @@ test(`each line is put once, whatever happens (BATON_SEED=${seed})`, async () =>
   const below = (limit: number) => Math.floor(random() * limit);
   for (let round = 0; round < 40; round++) {
     rmSync(folder, { recursive: true });
-    stored = [];
-    known.clear();
-    await ClientState.open(join(folder, "state"), "a", { waitMs: 0, clock: systemClock() }).then((state) =>
-      state[Symbol.dispose]()
-    );
+    begin();
+    await client.openState().then((state) => state[Symbol.dispose]());
     let lines = 0;
     let half = "";
     let isRead = false;
@@ -719,11 +644,8 @@ test(`lines that repeat: none is lost or put twice before a file is refused (BAT
   const below = (limit: number) => Math.floor(random() * limit);
   for (let round = 0; round < 40; round++) {
     rmSync(folder, { recursive: true });
-    stored = [];
-    known.clear();
-    await ClientState.open(join(folder, "state"), "a", { waitMs: 0, clock: systemClock() }).then((state) =>
-      state[Symbol.dispose]()
-    );
+    begin();
+    await client.openState().then((state) => state[Symbol.dispose]());
     const written: string[] = [];
     let isRead = false;
     writeFileSync(log, "");
