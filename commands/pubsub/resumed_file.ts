@@ -8,7 +8,7 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 import { pipeline, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { emptyInputDigest, extendInputDigest, wholeInputDigest } from "../../src/pubsub/client/input_checkpoints.ts";
-import type { PutFileMark, PutInputProgress } from "../../src/pubsub/client/client_state.ts";
+import type { EarlierFile, NumberOrder, PutFileMark, PutInputProgress } from "../../src/pubsub/client/client_state.ts";
 import { splitInputIntoMessages } from "../../src/pubsub/client/split_items.ts";
 import { unreadableInputError } from "../input_files.ts";
 
@@ -223,7 +223,7 @@ export interface RotatedFile {
 }
 
 /** The file that has the content of which messages were put. */
-export interface OldFile extends RotatedFile {
+export interface OldFile extends FileBeside {
   /** False if the file is a copy. */
   readonly isRenamed: boolean;
   /** True if the file was renamed to a name that only a rotation gives: no editor does so with its backups. */
@@ -237,6 +237,8 @@ export interface RotatedFiles {
   readonly newer: readonly RotatedFile[];
   /** Other rotated files that were written since. It is unknown whether their messages were put. */
   readonly doubtful: readonly RotatedFile[];
+  /** The order of the numbers in the names; null if it is unknown. */
+  readonly order: NumberOrder | null;
 }
 
 /**
@@ -261,7 +263,7 @@ export async function findRotatedFiles(
   const written = others.filter((other) =>
     (other.isOfLog || other.isRotated) && wasWrittenSince(other, mark.modifiedMs)
   );
-  const unknown = others.filter((other) => !known.has(other.ino));
+  const unknown = others.filter((other) => !known.has(other.ino) && !mark.earlier?.some(isSameFileAs(other)));
   for (const candidates of [renamed, taken === 0 ? [] : written]) {
     const found = [];
     for (const candidate of candidates) {
@@ -272,12 +274,101 @@ export async function findRotatedFiles(
     if (old === undefined || found.some(({ ino }) => ino !== old.ino)) continue;
     const isRenamed = candidates === renamed;
     const isRotation = isRenamed && (old.isRotated || (old.rotation !== null && !isCount(old.rotation)));
-    return { old: { ...old, isRenamed, isRotation }, ...sortRotatedFiles(unknown, old, mark.modifiedMs) };
+    const order = mark.order ?? findNumberOrder(others, old, { earlier: mark.earlier, read: known });
+    const { newer, doubtful } = sortRotatedFiles(unknown, old, mark.modifiedMs, order);
+    const copies: RotatedFile[] = [];
+    for (const file of taken > 0 && decompressor(old.path) === null ? newer : []) {
+      // A program may have compressed the old file and kept it.
+      if (extname(file.path) === ".gz" && await beginsWith(file, separator, place)) copies.push(file);
+    }
+    return {
+      old: { ...old, isRenamed, isRotation },
+      newer: newer.filter((file) => !copies.includes(file)),
+      doubtful: [...doubtful, ...copies],
+      order,
+    };
   }
-  return { old: null, ...sortRotatedFiles(unknown, null, mark.modifiedMs) };
+  return { old: null, ...sortRotatedFiles(unknown, null, mark.modifiedMs, null), order: null };
 }
 
-export const noRotatedFiles: RotatedFiles = { old: null, newer: [], doubtful: [] };
+export const noRotatedFiles: RotatedFiles = { old: null, newer: [], doubtful: [], order: null };
+
+/** How many numbered files a mark names. */
+const earlierFilesMax = 8;
+
+/**
+ * Lists the newest numbered files beside a log. If the log is opened afterwards, they were rotated before it was the
+ * log. Resolves with undefined if the folder cannot be read.
+ */
+export async function listEarlierFiles(path: string): Promise<readonly EarlierFile[] | undefined> {
+  try {
+    const files = (await filesBeside(path)).toSorted((a, b) => b.modifiedMs - a.modifiedMs);
+    return files.flatMap(earlierFile).slice(0, earlierFilesMax);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Adds a file to the older ones if it has a number. */
+export function addEarlierFile(
+  files: readonly EarlierFile[] | undefined,
+  file: OldFile,
+): readonly EarlierFile[] | undefined {
+  return files && [...earlierFile(file), ...files.filter(({ ino }) => ino !== file.ino)].slice(0, earlierFilesMax);
+}
+
+/** Returns what a mark needs to know of a numbered file; nothing for other files. */
+function earlierFile(file: FileBeside): EarlierFile[] {
+  const { ino, bornMs, modifiedMs, size } = file;
+  const number = numberOf(file);
+  return number === null ? [] : [{ number, ino, bornMs, modifiedMs, size }];
+}
+
+/** The inode alone does not identify a file: a new file may get the one of a deleted file. */
+function isSameFileAs(file: FileBeside): (other: EarlierFile) => boolean {
+  return ({ ino, bornMs, modifiedMs, size }) =>
+    ino === file.ino && bornMs === file.bornMs && modifiedMs === file.modifiedMs && size === file.size;
+}
+
+/** Returns the number of a file such as app.log.1; null for other files. */
+function numberOf({ rotation, isOfLog }: RotatedName): number | null {
+  return isOfLog && rotation !== null && isCount(rotation) && /^\d+$/.test(rotation) ? Number(rotation) : null;
+}
+
+/**
+ * Decides which file has the highest number: the oldest or the newest one. `earlier` are files that are older than the
+ * old one, with the numbers that they had before its rotation. Returns null if the files do not show it.
+ */
+export function findNumberOrder(
+  others: readonly FileBeside[],
+  old: FileBeside,
+  { earlier, read = new Set() }: {
+    readonly earlier: readonly EarlierFile[] | undefined;
+    /** The inodes of files that this call has found to be the same, although they may have late lines. */
+    readonly read?: ReadonlySet<number>;
+  },
+): NumberOrder | null {
+  const oldNumber = numberOf(old);
+  if (oldNumber === null || earlier === undefined) return null;
+  const known = earlier.filter(({ ino }) => ino !== old.ino).toSorted((a, b) => a.number - b.number);
+  const steps = known.flatMap((before) => {
+    const found = others.find((file) => isSameFileAs(file)(before) || (file.ino === before.ino && read.has(file.ino)));
+    const number = found === undefined ? null : numberOf(found);
+    return number === null ? [] : [number - before.number];
+  });
+  const [firstStep] = steps;
+  if (firstStep !== undefined) {
+    // A rotation that renames its files may leave some with higher numbers than it gives.
+    if (firstStep > 0) return "down";
+    return steps.every((step) => step <= 0) ? "up" : null;
+  }
+  // The old file is newer than each of these.
+  if (known.length > 0) return oldNumber <= Math.max(...known.map(({ number }) => number)) ? "down" : null;
+  // There was no numbered file before the old one, so each of the others is newer.
+  const numbers = others.filter(({ ino }) => ino !== old.ino).flatMap((file) => numberOf(file) ?? []);
+  if (numbers.every((number) => number < oldNumber)) return "down";
+  return numbers.every((number) => number > oldNumber) ? "up" : null;
+}
 
 function wasWrittenSince({ path, modifiedMs }: RotatedFile, sinceMs: number): boolean {
   // Some programs that compress a file keep only the seconds of its time.
@@ -305,27 +396,33 @@ export interface RotatedName {
 export interface FileBeside extends RotatedFile, RotatedName {
   /** When the file was last written or renamed, or its time was set. */
   readonly changedMs: number;
+  /** When the file was made; some file systems do not tell. */
+  readonly bornMs: number;
 }
 
 /**
  * Decides which rotated files were the log after the old one, which had the log's name until after `sinceMs`, a time.
- * The names and the times must say the same, because a late line changes the time of a file, some programs set it back,
- * and some give the newest file the highest number. Files that changed before then are of no interest.
+ * The names and the times must say the same, because a late line changes the time of a file, and some programs set it
+ * back or compress a file late. Files that changed before then are of no interest. A numbered file is newer only if the
+ * order of the numbers is known.
  */
 export function sortRotatedFiles(
   others: readonly FileBeside[],
   old: FileBeside | null,
   sinceMs: number,
+  order: NumberOrder | null,
 ): Pick<RotatedFiles, "newer" | "doubtful"> {
   const isSameScheme = (file: FileBeside) => old !== null && old.rotation !== null && file.scheme === old.scheme;
   const rotated = others.filter((file) =>
     file.ino !== old?.ino && (isSameScheme(file) || (file.isRotated && (file.isOfLog || old === null)))
-  ).toSorted(compareAge);
-  const isNewer = (file: FileBeside) => old !== null && compareAge(file, old) > 0;
+  ).toSorted((a, b) => compareAge(a, b, order ?? "down"));
   const isCounted = ({ rotation }: FileBeside) => rotation !== null && isCount(rotation);
+  const isUnordered = (file: FileBeside) => isCounted(file) && (order === null || !file.isOfLog);
+  const orders: NumberOrder[] = order === null ? ["down", "up"] : [order];
+  const isNewer = (file: FileBeside) => old !== null && orders.some((either) => compareAge(file, old, either) > 0);
   // A file of the same time may have been written before. Compressing one can cut its time to seconds.
   const isSure = (file: FileBeside) =>
-    isNewer(file) && wasWrittenSince(file, sinceMs) && (file.isOfLog || !isCounted(file)) &&
+    isNewer(file) && !isUnordered(file) && wasWrittenSince(file, sinceMs) &&
     (file.modifiedMs > sinceMs || decompressor(file.path) !== null);
   // Where the newest file has the highest number, an older one may be compressed now.
   const isChanged = (file: FileBeside) =>
@@ -337,7 +434,7 @@ export function sortRotatedFiles(
 }
 
 /** Returns a positive number if `a` was the log after `b`, by their names if both have a number or a date. */
-function compareAge(a: FileBeside, b: FileBeside): number {
+function compareAge(a: FileBeside, b: FileBeside, numbers: NumberOrder): number {
   const { rotation: first } = a;
   const { rotation: second } = b;
   const isComparable = a.scheme === b.scheme || (a.isRotated && b.isRotated);
@@ -348,15 +445,15 @@ function compareAge(a: FileBeside, b: FileBeside): number {
   const order = first.length === second.length
     ? Number(first > second) - Number(first < second)
     : first.localeCompare(second, "en", { numeric: true });
-  return isCount(first) ? -order : order;
+  return isCount(first) && numbers === "down" ? -order : order;
 }
 
-/** Returns true for a number that counts from the newest file on, false for a date or a time stamp. */
+/** Returns true for a number that counts files, false for a date or a time stamp. */
 function isCount(rotation: string): boolean {
   return rotation.length <= rotationCountDigits;
 }
 
-/** A number with more digits is a date. One with fewer counts from the newest file on. */
+/** A number with more digits is a date. One with fewer counts files. */
 const rotationCountDigits = 3;
 
 const decompressors = new Map([
@@ -417,8 +514,9 @@ async function filesBeside(path: string): Promise<FileBeside[]> {
     const found = await stat(join(folder, name)).catch(() => null); // it may just have been removed
     const isPart = decompressor(name) !== null && names.has(name.slice(0, -extname(name).length));
     if (own.includes(name) || !found?.isFile() || isPart) continue;
-    const { ino, mtimeMs: modifiedMs, ctimeMs: changedMs, size } = found;
-    files.push({ path: join(folder, name), ino, modifiedMs, changedMs, size, ...readRotatedName(name, own) });
+    const { ino, mtimeMs: modifiedMs, ctimeMs: changedMs, birthtimeMs: bornMs, size } = found;
+    const times = { modifiedMs, changedMs, bornMs };
+    files.push({ path: join(folder, name), ino, size, ...times, ...readRotatedName(name, own) });
   }
   return files;
 }

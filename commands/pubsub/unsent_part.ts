@@ -6,7 +6,13 @@ import { statSync } from "node:fs";
 import { BatonError } from "../../src/base/errors.ts";
 import { shellQuoteIfNeeded } from "../../src/base/support/shell_quote.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import type { ClientState, PutFileMark, PutInputProgress, PutOldFile } from "../../src/pubsub/client/client_state.ts";
+import type {
+  ClientState,
+  EarlierFile,
+  PutFileMark,
+  PutInputProgress,
+  PutOldFile,
+} from "../../src/pubsub/client/client_state.ts";
 import {
   emptyInputDigest,
   PutFilesCheckpoint,
@@ -15,12 +21,14 @@ import {
 } from "../../src/pubsub/client/input_checkpoints.ts";
 import { type ClientPutInput, type MessageSequence, readUnsentFiles, splitInputName } from "./put_input.ts";
 import {
+  addEarlierFile,
   compareResumedFile,
   decideReplacedFile,
   decompressor,
   findRotatedFiles,
   isReadable,
   isUnchanged,
+  listEarlierFiles,
   noRotatedFiles,
   type OldFile,
   readUnsentMessages,
@@ -73,9 +81,10 @@ export async function* readUnsentParts(
   if (file !== null && resume) return yield* readResumedParts({ ...input, file }, context, files);
   const begin = beginOf(name);
   if (file !== null) {
+    const earlier = await listEarlierFiles(file.path);
     const found = files.use(await ResumedFile.open(file.path, file.separator));
     const starts: string[] = [];
-    const notes = new PutSequenceCheckpoint(state, topic, { ...begin, file: { ...markOf(found), starts } });
+    const notes = new PutSequenceCheckpoint(state, topic, { ...begin, file: { ...markOf(found), starts, earlier } });
     yield { notes, chunks: withLastLine(await readUnsentMessages(found, begin, { starts }), found), earlier: 0 };
     return;
   }
@@ -115,9 +124,10 @@ async function* readResumedParts(
 ): UnsentParts {
   const { state, topic, onSkipped } = context;
   const { path, separator } = input.file;
+  const earlier = await listEarlierFiles(path);
   const file = await ResumedFile.openIfPresent(path, separator);
   files.use(file);
-  const watch: Watch = { file: null, known: new Set() };
+  const watch: Watch = { file: null, known: new Set(), earlier };
   yield* readLateMessages(file?.ino ?? null, watch, input, context, files);
   for (let isRead = false; !isRead;) {
     const place = state.inputPosition(topic, input.name) ?? beginOf(input.name);
@@ -133,7 +143,8 @@ async function* readResumedParts(
     const parts = { ...rotated, file, watch, place, input, context, files };
     // Programs that copy a file often replace its name, so another inode alone does not mean another file.
     if (file !== null && continues && !(old?.isRenamed ?? false)) {
-      yield partOf(chunks, { ...place, file: { ...markOf(file), starts, old: place.file?.old } }, context);
+      const mark = { ...markOf(file), starts, old: place.file?.old, earlier: watch.earlier };
+      yield partOf(chunks, { ...place, file: mark }, context);
       tellOfUnfinishedLine(file, context);
       // A file that had no messages yet may have been copied and truncated.
       if (place.taken === 0) warnOfDoubtfulFiles(rotated.doubtful, watch, input, context);
@@ -147,6 +158,8 @@ interface Watch {
   file: ResumedFile | null;
   /** The inodes of the old files that this call has read or named. */
   readonly known: Set<number>;
+  /** The numbered files that are older than the file that has the name of the input now; undefined if unknown. */
+  earlier: readonly EarlierFile[] | undefined;
 }
 
 /** Yields what a program has added to a file after another one had replaced it. */
@@ -203,7 +216,7 @@ interface ReplacedFile extends RotatedFiles {
 
 /** Yields the rest of the old file, and returns true if that was the last part. Its position keeps the input's name. */
 async function* readOldFile(
-  { old, newer, doubtful, file, watch, place, input, context, files }: ReplacedFile & { readonly old: OldFile },
+  { old, newer, doubtful, order, file, watch, place, input, context, files }: ReplacedFile & { readonly old: OldFile },
 ): AsyncGenerator<UnsentPart, boolean, number> {
   const { onSkipped, tell, warn } = context;
   const { path, separator } = input.file;
@@ -241,7 +254,15 @@ async function* readOldFile(
     warn(`${other.path} is compressed, and was not put; to put it: ${putFileCommand(other.path, input, context)}`);
   }
   warnOfDoubtfulFiles(doubtful, watch, input, context);
-  replaceFile(input, next, context, { file: oldFile, isWatched: old.isRenamed });
+  watch.earlier = addEarlierFile(watch.earlier, old);
+  // A file after a rotated one may have been written before a late line in that one, but not before the old one.
+  const mark = next === file ? { ...markOf(next), earlier: watch.earlier } : {
+    ino: next.ino,
+    modifiedMs: place.file.modifiedMs,
+    earlier: addEarlierFile(place.file.earlier, old),
+    order: order ?? undefined,
+  };
+  replaceFile(input, mark, context, { file: oldFile, isWatched: old.isRenamed });
   return false;
 }
 
@@ -271,14 +292,14 @@ async function* goOnWithoutOldFile(
     }`,
   );
   warnOfDoubtfulFiles(doubtful, watch, input, context);
-  replaceFile(input, file, context);
+  replaceFile(input, { ...markOf(file), earlier: watch.earlier }, context);
   return false;
 }
 
 /** Makes later calls begin at the start of the new file. The position in the old file gets its new name. */
 function replaceFile(
-  { name, file: { path, separator } }: FileInput,
-  next: RotatedFile,
+  { name, file: { separator } }: FileInput,
+  next: Omit<PutFileMark, "starts" | "old">,
   { state, topic }: UnsentPartContext,
   old: { readonly file: ResumedFile; readonly isWatched: boolean } | null = null,
 ): void {
@@ -291,9 +312,7 @@ function replaceFile(
       state.setInput(topic, { ...place, name: oldName, file: { ...markOf(old.file), starts } });
       watched = old.isWatched ? { name: oldName, quietSize: null } : undefined;
     }
-    // A file after a rotated one may have been written before a late line in that one, but not before the old one.
-    const modifiedMs = next.path === path ? next.modifiedMs : place.file?.modifiedMs ?? next.modifiedMs;
-    state.setInput(topic, { ...beginOf(name), file: { ino: next.ino, modifiedMs, starts: [], old: watched } });
+    state.setInput(topic, { ...beginOf(name), file: { ...next, starts: [], old: watched } });
   });
 }
 

@@ -4,7 +4,7 @@ import { putInputMessages } from "../../commands/pubsub/client_put.ts";
 import { openSplitPutInput } from "../../commands/pubsub/put_input.ts";
 import { readRotatedName } from "../../commands/pubsub/resumed_file.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { ClientState, type PutFileMark } from "../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { PubsubRequester, PubsubRequestOptions, PubsubRequestOutcome } from "../../src/pubsub/client/requester.ts";
 import type { PubsubMessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
@@ -78,6 +78,15 @@ export class ResumedLog {
     return { result, said: io.stderr() };
   }
 
+  /** Changes what the state has of the log. */
+  async changeMark(change: (mark: PutFileMark) => PutFileMark): Promise<void> {
+    using state = await this.openState();
+    const place = state.inputPosition("news", `the lines of ${this.path}`);
+    if (place?.file === undefined) throw new Error("the log was not put");
+    const file = change(place.file);
+    state.runTransaction(() => state.setInput("news", { ...place, file }));
+  }
+
   #serve({ counter, headers, body, batch }: PubsubMessageOf<"PUT">, fate: Fate): PubsubRequestOutcome {
     const { number, key } = headers?.fromSession ?? headers?.session ?? { number: 0, key: "" };
     for (const [at, item] of (batch ?? [body ?? new Uint8Array(0)]).entries()) {
@@ -95,6 +104,6 @@ export const nothingLeft = "baton: nothing was left to put\n";
 
 /** A file beside a log, which has this end after the name of the log. */
 export function fileOfLog(suffix: string, ino: number, modifiedMs: number) {
-  const times = { modifiedMs, changedMs: modifiedMs };
+  const times = { modifiedMs, changedMs: modifiedMs, bornMs: 0 };
   return { path: suffix, ino, ...times, size: 0, ...readRotatedName(`log${suffix}`, ["log"]) };
 }

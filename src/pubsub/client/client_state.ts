@@ -76,7 +76,30 @@ export interface PutFileMark {
   readonly emptyIno?: number;
   /** The file that had this name before. A program that still has it open may add messages to it. */
   readonly old?: PutOldFile | undefined;
+  /**
+   * The newest numbered files beside this one, as in app.log.1, that were rotated before this file was the log. Earlier
+   * versions did not record them.
+   */
+  readonly earlier?: readonly EarlierFile[] | undefined;
+  /** The order of the numbers. Recorded if this file had a number itself when it was found. */
+  readonly order?: NumberOrder | undefined;
 }
+
+/** A numbered file, as a call saw it. */
+export interface EarlierFile {
+  readonly number: number;
+  readonly ino: number;
+  /** When the file was made; some file systems do not tell. */
+  readonly bornMs: number;
+  readonly modifiedMs: number;
+  readonly size: number;
+}
+
+/**
+ * The file that has the highest number. In `down` the oldest one has it: each rotation renames all files. In `up` the
+ * newest one has it.
+ */
+export type NumberOrder = "down" | "up";
 
 export interface PutOldFile {
   /** The name of the input that has its position. */

@@ -288,6 +288,21 @@ test("rotations and late lines: the files are published in order, and 65 tells o
   expect((await run(`@subscribe ${topic} --until-empty`)).stdout).toBe("1\n2\n3\n4\nlate\n6\n");
 });
 
+test("rotations that give the newest file the highest number: each line is published once", async () => {
+  const topic = newTopic();
+  const log = `${topic}.log`;
+  const resume = (change: string) => run(`${change}; sleep 1.1; @publish ${topic} -f ${log} --lines --resume`);
+  const rotate = (number: number) =>
+    `mv ${log} ${log}.${number}; gzip -c ${log}.${number} >${log}.${number}.gz; rm ${log}.${number}`;
+  await run(`@subscribe ${topic} --until-empty`);
+  expect(await resume(`seq 1 3 >>${log}`)).toMatchObject({ code: 0 });
+  expect(await resume(`${rotate(1)}; seq 4 5 >>${log}`)).toMatchObject({ code: 0 });
+  expect(await resume(`${rotate(2)}; seq 6 7 >>${log}`)).toMatchObject({ code: 0 });
+  const twice = await resume(`${rotate(3)}; seq 8 9 >>${log}; ${rotate(4)}; seq 10 11 >>${log}`);
+  expect(twice).toMatchObject({ code: 0 });
+  expect((await run(`@subscribe ${topic} --until-empty`)).stdout).toBe("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n");
+});
+
 test("the shell completes the names of topics, whatever is in them", async () => {
   await run("@subscribe 'größe 1' --until-empty; @subscribe groß --until-empty");
   for (const command of ["publish", "subscribe"]) {
