@@ -38,6 +38,11 @@ export interface OwnershipSessionOptions {
   readonly storeLocation: string;
   /** True if several servers share the store. The rows of the store then say which server may write. */
   readonly isStoreShared?: boolean;
+  /**
+   * Records that the store belongs to this server; throws if it cannot. Called at the start of each session, before
+   * anything is stored.
+   */
+  readonly claimStore?: () => void;
   readonly channel: TopicTransferChannel;
   readonly clock: Clock;
   /** Returns true if the server must be announced as draining. Called at the start of each session. */
@@ -93,6 +98,8 @@ export class OwnershipSession {
     await generation.checkOthers();
     if (!isShared) await checkStoreIsNotEmpty(zk, options.path, { ...options, task: "serve" });
     const stored = await options.store.topics();
+    // An empty store is claimed only when the server is announced, so that a refused start leaves no identity behind.
+    if (stored.length > 0) options.claimStore?.();
     if (!isShared) await forEachInParallel(stored, (topic) => registerTopic(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, storeLocation, onProblem } = options;
     const storeId = `${store.storeId} ${storeLocation}`;
@@ -103,6 +110,7 @@ export class OwnershipSession {
       signal,
       onProblem,
     });
+    options.claimStore?.();
     // Raises the generation only now: a store that is not announced must not make another copy look too old.
     await generation.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);

@@ -20,6 +20,7 @@ import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { shellQuoteIfNeeded } from "../../base/support/shell_quote.ts";
 import { flushPath } from "../../base/storage/durable_file.ts";
 import { hostname } from "node:os";
+import { topicDatabaseName } from "../store/thread/topic_store_messages.ts";
 
 const fileName = "server_id";
 
@@ -44,12 +45,32 @@ export function makeServerDataDir(dataDir: string): void {
   }
 }
 
+/** Returns true if there is neither a store nor an identity in the directory, or no directory. */
+export function isNewServerDataDir(dataDir: string): boolean {
+  return [fileName, topicDatabaseName].every((name) => {
+    try {
+      statSync(join(dataDir, name));
+      return false;
+    } catch (thrown) {
+      return (thrown as NodeJS.ErrnoException).code === "ENOENT"; // the opening reports any other failure
+    }
+  });
+}
+
 /**
- * Checks or sets the identity of an open store. If `wasMoved` is true, the user guarantees that no other copy of this
- * store is used. Throws CONFIG if the directory belongs to another server or is a copy, or IO if the file cannot be
- * read or written.
+ * Checks the identity of an open store, and sets it if there is none. If `wasMoved` is true, the user guarantees that
+ * no other copy of this store is used. Throws CONFIG if the directory belongs to another server or is a copy, or IO if
+ * the file cannot be read or written.
  */
-export function claimServerDataDir(dataDir: string, id: string, { wasMoved }: { readonly wasMoved: boolean }): void {
+export function claimServerDataDir(dataDir: string, id: string, options: { readonly wasMoved: boolean }): void {
+  if (!checkServerDataDir(dataDir, id, options)) writeClaim(dataDir, id, { isBackup: false });
+}
+
+/**
+ * Checks the identity of an open store, and changes nothing. Returns false if the identity must be written. Throws
+ * CONFIG if the directory belongs to another server or is a copy, or IO if the file cannot be read.
+ */
+export function checkServerDataDir(dataDir: string, id: string, { wasMoved }: { readonly wasMoved: boolean }): boolean {
   const claim = readClaim(dataDir);
   if (claim !== null && claim.id !== id) {
     throw new BatonError(
@@ -57,7 +78,7 @@ export function claimServerDataDir(dataDir: string, id: string, { wasMoved }: { 
       `Cannot serve ${dataDir} as "${id}": it belongs to the server "${claim.id}"`,
     );
   }
-  if (claim !== null && claim.inode === inodeOf(dataDir)) return;
+  if (claim !== null && claim.inode === inodeOf(dataDir)) return true;
   if (claim !== null && !wasMoved) {
     throw new BatonError(
       "CONFIG",
@@ -66,7 +87,7 @@ export function claimServerDataDir(dataDir: string, id: string, { wasMoved }: { 
         `baton pubsub server --id ${shellQuoteIfNeeded(id)} --data-dir ${shellQuoteIfNeeded(dataDir)} --moved`,
     );
   }
-  writeClaim(dataDir, id, { isBackup: false });
+  return false;
 }
 
 /** Marks the copy `target` as a backup. Servers open it only with `--moved`. */

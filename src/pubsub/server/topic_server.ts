@@ -9,6 +9,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { anyAbortSignal, rejectOnAbort } from "../../base/support/abort.ts";
 import { resultInTimeOrNull } from "../../base/support/deadline.ts";
+import { isTransientFailure } from "../../coordination/nodes/node_requests.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
 import { encodePubsubMessage } from "../wire/encode_message.ts";
 import { pubsubSocketLimits } from "../wire/message_limits.ts";
@@ -20,6 +21,7 @@ import {
 } from "../wire/pubsub_messages.ts";
 import { readPutFrameStart } from "../wire/put_frame.ts";
 import { encodeTopicList } from "../wire/topic_list.ts";
+import { checkStoreIsNotEmpty } from "../ownership/empty_store_check.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { TopicStoreOptions } from "../store/limits/topic_store_limits.ts";
@@ -38,7 +40,13 @@ import { AnnouncedProcessWatch } from "./server_presence.ts";
 import { ReportsToProxies } from "./proxy_reports.ts";
 import { type RequestEnvelope, splitRequestEnvelope } from "./server_request.ts";
 import { ServerRequestHandler } from "./request_handler.ts";
-import { claimServerDataDir, identifyServerDataDir, makeServerDataDir } from "./server_identity.ts";
+import {
+  checkServerDataDir,
+  claimServerDataDir,
+  identifyServerDataDir,
+  isNewServerDataDir,
+  makeServerDataDir,
+} from "./server_identity.ts";
 import { queuedResponseBytesPerPeerMax, queuedResponsesPerPeerMax } from "./server_limits.ts";
 import { TopicBalance } from "./topic_balance.ts";
 import { ManageRequestHandler } from "./topic_manager.ts";
@@ -126,6 +134,9 @@ export class TopicServer implements AsyncDisposable {
   #reports: ReportsToProxies | null = null;
   #balance: TopicBalance | null = null;
   #presence!: AnnouncedProcessWatch;
+  /** The first session, until ownership uses it. */
+  #firstSession: ZooKeeper | null = null;
+  #isStoreClaimed = false;
   #running: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | null = null;
 
@@ -237,7 +248,11 @@ export class TopicServer implements AsyncDisposable {
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
     const { id, dataDir, clock, path, onProblem } = this.#options;
-    if (dataDir !== null) makeServerDataDir(dataDir);
+    if (dataDir !== null) {
+      // A refused start must not create files. A server that owns topics has its store elsewhere.
+      if (isNewServerDataDir(dataDir)) await this.#checkOwnsNoTopics(signal);
+      makeServerDataDir(dataDir);
+    }
     const hooks: TopicStoreHooks = {
       onResponses: (responses) => this.#requests.handleStoreResponses(responses),
       onBroken: (error) => this.#handleStoreFailure(error),
@@ -245,7 +260,7 @@ export class TopicServer implements AsyncDisposable {
       onTopicLost: (topic) => this.#ownership.topicLost(topic),
     };
     this.#store = await this.#openStore(hooks, signal);
-    if (dataDir !== null) claimServerDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
+    if (dataDir !== null) checkServerDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     this.bound = await this.#router.bind(this.#options.listen, { signal });
     this.endpoint = this.#options.advertise ?? this.bound;
     this.#presence = new AnnouncedProcessWatch({
@@ -267,6 +282,7 @@ export class TopicServer implements AsyncDisposable {
         ? `${id} ${newGuid()}`
         : (this.#options.system?.storeLocation ?? identifyServerDataDir)(dataDir),
       isStoreShared: dataDir === null,
+      claimStore: () => this.#claimStore(),
       channel: new TopicTransferSender(id, clock, this.#options.security?.client),
       clock,
       isDraining: () => this.#presence.isDraining,
@@ -275,6 +291,34 @@ export class TopicServer implements AsyncDisposable {
     this.#createParts();
     void this.#readMessages();
     await this.#announce(signal);
+  }
+
+  async #checkOwnsNoTopics(signal: AbortSignal | undefined): Promise<void> {
+    const { id, path } = this.#options;
+    const zk = this.#firstSession = await this.#connect(signal);
+    const store = { isEmpty: () => Promise.resolve(true) };
+    try {
+      await rejectOnAbort(checkStoreIsNotEmpty(zk, path, { id, store, task: "serve" }), signal);
+    } catch (thrown) {
+      if (!isTransientFailure(thrown)) throw thrown; // each session checks again
+    }
+  }
+
+  #connect(signal: AbortSignal | undefined): Promise<ZooKeeper> {
+    return this.#options.connect(anyAbortSignal(signal, this.#stop.signal));
+  }
+
+  /** Writes the server's identity into its data directory, once per process. A failure ends the server. */
+  #claimStore(): void {
+    const { id, dataDir, wasMoved = false } = this.#options;
+    if (dataDir === null || this.#isStoreClaimed) return;
+    try {
+      claimServerDataDir(dataDir, id, { wasMoved });
+      this.#isStoreClaimed = true;
+    } catch (thrown) {
+      this.#end.reject(thrown);
+      throw thrown;
+    }
   }
 
   /** The id of the store that this server shares; null if it has its own store. */
@@ -344,10 +388,10 @@ export class TopicServer implements AsyncDisposable {
    * retried forever.
    */
   async #announce(signal: AbortSignal | undefined): Promise<void> {
-    let first: ZooKeeper | null = await this.#options.connect(anyAbortSignal(signal, this.#stop.signal));
+    this.#firstSession ??= await this.#connect(signal);
     const open = async (opening: AbortSignal) => {
-      const zk = first ?? await this.#options.connect(opening);
-      first = null;
+      const zk = this.#firstSession ?? await this.#options.connect(opening);
+      this.#firstSession = null;
       void this.#presence.watch(zk);
       return zk;
     };
@@ -451,6 +495,7 @@ export class TopicServer implements AsyncDisposable {
     this.#balance?.[Symbol.dispose]();
     this.#receiver?.close();
     await this.#running;
+    await this.#firstSession?.close();
     await this.#reports?.[Symbol.asyncDispose]();
     this.#presence?.[Symbol.dispose]();
     await this.#router.close({ lingerMs });

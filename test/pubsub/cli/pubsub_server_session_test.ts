@@ -35,6 +35,23 @@ test("says when it serves, refuses data in use and a name in use, and ends with 
   expect(await stopped(one)).toBe(0);
   const renamed = await session.run('"$baton" pubsub server --id s2 --data-dir s1');
   expect([renamed.code, renamed.stderr]).toEqual([78, expect.stringContaining('it belongs to the server "s1"')]);
+  // The refused start has not given the folder to "s1".
+  expect(await stopped(await serve("--id s5 --data-dir other"))).toBe(0);
+});
+
+test("a server that owns topics leaves an empty folder as it was", async () => {
+  await session.run('"$baton" pubsub server ls');
+  await using zk = await sessionZooKeeper(session);
+  const nodes = new TopicNodes(zk, new PubsubPath());
+  await nodes.create("lost", topicNodeAfterConfirmation(topicNodeAfterAssignment("e1", "i")));
+  await nodes.countForOwner("lost", "e1");
+  const start = await session.run('mkdir mistyped; "$baton" pubsub server --id e1 --data-dir mistyped');
+  expect([start.code, start.stderr]).toEqual([78, expect.stringContaining('it is empty, but 1 topic belongs to "e1"')]);
+  expect((await session.run("ls -A mistyped")).stdout).toBe("");
+  expect(await code('"$baton" pubsub server --id e1 --data-dir missing/folder')).toBe(78);
+  expect(await code("test -e missing")).toBe(1);
+  expect(await stopped(await serve("--id e2 --data-dir mistyped"))).toBe(0);
+  expect(await code('"$baton" pubsub server forget e1 --accept-loss')).toBe(0);
 });
 
 test("SIGINT during a move says at once that the handoff goes on, how to look at it and how to undo it", async () => {
@@ -182,6 +199,7 @@ test("a copy or a backup of a server's data is served only if an operator says t
 });
 
 test("a backup that is put back is refused, and gone on from when somebody accepts what that loses", async () => {
+  expect(await stopped(await serve("--id r1 --data-dir empty"))).toBe(0);
   const one = await serve("--id r1 --data-dir r1");
   await using talker = await sessionTalker(session);
   const { say } = talker;
@@ -211,7 +229,7 @@ test("a backup that is put back is refused, and gone on from when somebody accep
   expect([refused.code, refused.stderr]).toEqual([78, expect.stringContaining("pubsub server restore --id r1")]);
   expect(await code(restore)).toBe(64);
   expect(await code('"$baton" pubsub server restore --id r1 --data-dir nowhere --accept-loss')).toBe(78);
-  // A start in a folder that was mistyped leaves a store without topics: going on from that would give up all.
+  // A store without topics: going on from that would give up all.
   expect(await code('"$baton" pubsub server --id r1 --data-dir empty')).toBe(78);
   const empty = await session.run('"$baton" pubsub server restore --id r1 --data-dir empty --accept-loss');
   expect([empty.code, empty.stderr]).toEqual([78, expect.stringContaining("Cannot restore this data directory")]);

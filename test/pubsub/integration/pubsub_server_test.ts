@@ -256,7 +256,9 @@ test("data in use is refused, and so are another server's data and name", async 
   expect(await refusal("s2", { dataDir: join(root, "s1") })).toBe("LOCK_BUSY");
   // A name is waited for as long as the session of who had it may last.
   expect(await refusal("s1", { dataDir: join(root, "other"), connect: () => session(2000) })).toBe("CONFIG");
-  expect(await refusal("s3", { dataDir: join(root, "other") })).toBe("CONFIG");
+  // A refused start does not take the folder; a server that was announced does.
+  await (await start("s3", { dataDir: join(root, "other") })).close();
+  expect(await refusal("s5", { dataDir: join(root, "other") })).toBe("CONFIG");
   expect(await refusal("s4", { listen: "tcp://192.0.2.1:1" })).toBe("CANNOT_CREATE");
 });
 

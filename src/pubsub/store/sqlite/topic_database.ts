@@ -14,9 +14,8 @@ import { findWalDamage } from "../../../base/storage/wal_check.ts";
 import type { SqlRow } from "../../../base/storage/sql_row.ts";
 import { isSqliteDamageError } from "../../../base/storage/checksum_table.ts";
 import { readOrIfDamaged, StoreDamageLog } from "../../../base/storage/damage.ts";
+import { topicDatabaseName } from "../thread/topic_store_messages.ts";
 import { sqliteTopicTables, topicStoreApplicationId, topicStoreFormat, topicStoreSchema } from "./topic_tables.ts";
-
-export const topicDatabaseName = "topics.sqlite";
 
 const logBytes = 8 << 20;
 /** The size of the log, in bytes, from which on `topic_store_checkpoint_worker.ts` copies it into the database. */
@@ -37,7 +36,7 @@ const busyMs = 5_000;
 /** Thrown if another process owns the data now. */
 class StoreTakenOver extends Error {}
 
-export { isDiskFullError, type SqlRow };
+export { isDiskFullError, type SqlRow, topicDatabaseName };
 
 export class TopicDatabase extends SqliteFile {
   #damagedIndexes: ReadonlySet<number> | "all" | null = null;

@@ -62,6 +62,9 @@ export interface TopicStoreStatistics {
 /** Kinds of requests in a batch: a held get, any other request, and the cancellation of a held get. */
 export const storeRequestKinds = { held: 0, immediate: 1, cancel: 2 } as const;
 
+/** The name of the database file in a data directory. */
+export const topicDatabaseName = "topics.sqlite";
+
 export interface TopicStoreOpening {
   readonly dataDir: string;
   /** The server's ID, as the sender of responses. */
