@@ -345,7 +345,9 @@ export class PubsubRequester implements AsyncDisposable {
   }
 
   #stallReason({ sentTo, lastResult }: RequestProgress): string {
-    if (sentTo !== null) return `${sentTo.endpoint} has not responded yet`;
+    if (sentTo !== null) {
+      return `no response has come through ${sentTo.endpoint} yet; if a server is offline, baton doctor names it`;
+    }
     if (this.#pendingSearch !== null) {
       return `the proxies are being looked up${this.#lookupSuffix}, without a response yet`;
     }
@@ -361,6 +363,9 @@ export class PubsubRequester implements AsyncDisposable {
 
   #failureReason(end: RequestAttemptResult, response: ClientResponseMessage | null): string {
     if (end.kind !== "response" || response === null) return this.#lastProblem;
+    // The sentence alone: the status OVERLOADED says only that nothing was done, which the caller says as well.
+    const isNotDone = response.status === "OVERLOADED" && response.body !== undefined;
+    if (isNotDone) return responseReasonText(response).replace(/^Not done: /, "");
     return response.body === undefined ? response.status : `${response.status}, ${responseReasonText(response)}`;
   }
 }

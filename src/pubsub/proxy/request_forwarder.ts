@@ -260,7 +260,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
       return;
     }
     if (route.kind === "no topic") return this.#handleEvent(request, { kind: "no topic" });
-    request.pendingReason = whyDelayed(route, this.#options.directory);
+    request.pendingReason = whyDelayed(request.traits.topic, route, this.#options.directory);
     this.#delay(request);
   }
 
@@ -414,6 +414,7 @@ function proxyResponseFor({ traits, pendingReason }: ProxyRequest, status: Proxy
 }
 
 function whyDelayed(
+  topic: string,
   route: Exclude<TopicRoute, { kind: "server" | "no topic" }>,
   { servers, later }: Pick<TopicDirectory, "servers" | "later">,
 ): string {
@@ -424,7 +425,7 @@ function whyDelayed(
         ? "there is no server; start one with: baton pubsub server"
         : "all servers are being drained";
     case "unavailable":
-      return `server ${route.owner}, which owns the topic, is not connected`;
+      return `server ${JSON.stringify(route.owner)}, which owns topic ${JSON.stringify(topic)}, is not connected`;
     case "unknown owner":
       return `the coordination service has lost its data; servers that may own the topic are missing: ${
         route.awaited.join(", ")

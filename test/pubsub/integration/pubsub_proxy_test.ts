@@ -252,7 +252,7 @@ test("without a server for its topic a request is certainly not done, or waits u
   directory.give("t", "s1");
   expect(await say.say(put("t", 1))).toMatchObject({
     status: "OVERLOADED",
-    text: "Not done: server s1, which owns the topic, is not connected",
+    text: 'Not done: server "s1", which owns topic "t", is not connected',
   });
   const asked = say.say(put("t", 1, { deadlineMs: 10_000 }));
   directory.add(await rig.server("s1"));

@@ -11,6 +11,7 @@ import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.
 import type { PubsubHeaders, PubsubMessage } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/pubsub/wire/status_codes.ts";
 import { messagesOf } from "../../../support/messages_of.ts";
+import { bytesOf } from "../../../support/pubsub_talker.ts";
 
 setDefaultTimeout(30_000);
 
@@ -19,7 +20,10 @@ afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-type Said = StatusCode | "nothing" | { readonly status: StatusCode; readonly headers: PubsubHeaders };
+type Said =
+  | StatusCode
+  | "nothing"
+  | { readonly status: StatusCode; readonly headers: PubsubHeaders; readonly body?: Uint8Array };
 
 /** Answers what it is told to, the last for ever. */
 class FakeProxy implements AsyncDisposable {
@@ -53,8 +57,10 @@ class FakeProxy implements AsyncDisposable {
       this.heard.push(message);
       const said = (this.#answers.length > 1 ? this.#answers.shift() : this.#answers[0]) ?? "nothing";
       if (said === "nothing") continue;
-      const { status, headers } = typeof said === "string" ? { status: said, headers: {} } : said;
-      const response = encodePubsubMessage({ name: "STATUS", sender: "fake", status, headers });
+      const response = encodePubsubMessage({
+        ...{ name: "STATUS", sender: "fake" },
+        ...(typeof said === "string" ? { status: said, headers: {} } : said),
+      });
       const reply = () => void this.#socket.trySend([...frames.slice(0, at + 1), ...response]);
       if (this.delayMs === 0) reply();
       else this.#cancels.push(systemClock().startTimer(this.delayMs, reply));
@@ -194,7 +200,18 @@ test("what stands in the way is told once, when it has for a while, and again af
   expect(await asking.request(put(3))).toMatchObject({ kind: "response" });
   expect(told.length).toBe(1);
   expect(await asking.request(put(4))).toMatchObject({ kind: "unknown" });
-  expect(told.slice(1)).toEqual([`${proxy.endpoint} has not responded yet`]);
+  expect(told.slice(1)).toEqual([
+    `no response has come through ${proxy.endpoint} yet; if a server is offline, baton doctor names it`,
+  ]);
+});
+
+test("a request that was not done says why, without the status", async () => {
+  const body = bytesOf('Not done: server "s1", which owns topic "t", is not connected');
+  const proxy = await FakeProxy.start({ status: "OVERLOADED", headers: {}, body });
+  expect(await requester([proxy.endpoint], { timeoutMs: 300, attemptMs: 100 }).request(put())).toMatchObject({
+    kind: "fail",
+    why: 'server "s1", which owns topic "t", is not connected',
+  });
 });
 
 test("a look for proxies that takes long is told; a response that is held back on purpose is no trouble", async () => {
