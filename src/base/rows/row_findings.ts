@@ -151,7 +151,8 @@ function judgeTopics(rows: readonly TopicListRow[]): Finding[] {
 /** Returns true for the IDs that `baton pubsub serve` gives its server. */
 const isOfLocalService = (server: string): boolean => /^local(-|$)/.test(server);
 
-const serverCommand = (server: string): string => `baton pubsub server --id ${shellQuoteIfNeeded(server)}`;
+const serverCommand = (server: string): string =>
+  `baton pubsub server --id ${shellQuoteIfNeeded(server)} --data-dir FOLDER`;
 
 function judgeTopicDetails(row: TopicDetailsRow, nowMs: number): Finding[] {
   const { topic, subscribers: [slowest], oldest, damage } = row;

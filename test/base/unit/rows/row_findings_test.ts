@@ -131,10 +131,10 @@ test("an offline server is started by the command that started it", () => {
     served: false,
   }));
   expect(judgeRows({ topic: rows }, nowMs).map(({ action }) => action)).toEqual([
-    "start it again: baton pubsub server --id s1",
+    "start it again: baton pubsub server --id s1 --data-dir FOLDER",
     "start it again: baton pubsub serve",
     "start it again: baton pubsub serve",
-    "start it again: baton pubsub server --id locals",
+    "start it again: baton pubsub server --id locals --data-dir FOLDER",
   ]);
 });
 
