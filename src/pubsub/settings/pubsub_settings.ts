@@ -67,7 +67,8 @@ export const pubsubServerSettings = {
   }),
   pubsubMaxPending: server("max_pending", integerType("count", { min: 1, max: 1_000_000_000 }), {
     group: "limits",
-    help: "maximum undelivered messages per topic, for its slowest subscriber; further puts fail with 85",
+    help: "maximum undelivered messages per topic, for its slowest subscriber; further puts fail with 85; " +
+      "a larger batch is stored whole if one of its messages fits",
     unset: "no limit",
   }),
   pubsubMaxTopicSize: server("max_topic_size", sizeType(), {
