@@ -52,7 +52,8 @@ export const pubsubTopicCommand = defineCommand({
   usage: "ls | show TOPIC | delete TOPIC [--accept-loss] | repair TOPIC --accept-loss",
   details: [
     "ls lists the topics, the server of each, and whether that server is available. show asks the server what the " +
-    "topic holds: messages, clients, and how far each subscriber is behind, the slowest first.",
+    "topic holds: messages, clients, and how far each subscriber is behind, the slowest first. A subscriber " +
+    "acknowledges its last messages only with its next request: until then they count as WAITING.",
     "delete removes a topic with all its data. It is refused (64) while clients are subscribed, unless --accept-loss " +
     "allows that undelivered messages are lost. The next put or subscribe creates a new topic, whose message IDs " +
     "continue above the old ones; subscribers of the deleted topic are not subscribed to it: their next get exits " +
