@@ -152,13 +152,9 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
       systemClock(),
     );
     await waitUntilAsked(server, signal, connectionLog);
+    const { hasReadTopics } = server;
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOff: values.handOff });
-    log(
-      "info",
-      "left",
-      `"${id}" has left; ${countWithNoun(kept.length, "topic")} ${kept.length === 1 ? "stays" : "stay"} with it`,
-      { id, topics: kept.length },
-    );
+    logLeft(log, id, hasReadTopics ? kept.length : null);
     return exitCodes.SUCCESS;
   } catch (thrown) {
     if (signal.aborted && thrown === signal.reason) return exitCodes.SUCCESS;
@@ -200,6 +196,12 @@ function connectionStateOf(
 function logDraining(log: Log, id: string, isDraining: boolean): void {
   const sentence = isDraining ? "is given no new topics until it is started again" : "takes new topics again";
   log("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
+}
+
+/** Logs the end. `kept` is null if the server had not read all its topics. */
+function logLeft(log: Log, id: string, kept: number | null): void {
+  const stays = kept === null ? "" : `; ${countWithNoun(kept, "topic")} ${kept === 1 ? "stays" : "stay"} with it`;
+  log("info", "left", `"${id}" has left${stays}`, { id, ...(kept === null ? {} : { topics: kept }) });
 }
 
 function storeOptionsOf(values: PubsubServerCall["values"]): Partial<TopicStoreOptions> {

@@ -75,6 +75,7 @@ export class OwnershipSession {
   readonly #reported = new Set<string>();
   readonly #ended: AbortController;
   readonly #cleanups: (() => void)[] = [];
+  #hasReadTopics = false;
   #closed: Promise<unknown> | null = null;
   #advancing: Promise<unknown> = Promise.resolve();
   #cancelAdvance: () => void = () => {};
@@ -114,7 +115,7 @@ export class OwnershipSession {
     // Raises the generation only now: a store that is not announced must not make another copy look too old.
     await generation.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);
-    void forEachInParallel(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
+    void ownership.#settleAllAtStart(stored);
     return ownership;
   }
 
@@ -219,6 +220,11 @@ export class OwnershipSession {
     this.#topics.get(name)?.lose().catch((thrown) => this.#ended.signal.aborted || this.#reportOnce(thrown));
   }
 
+  /** True if each stored topic was read, so that `servedTopics` is complete. */
+  get hasReadTopics(): boolean {
+    return this.#hasReadTopics;
+  }
+
   *servedTopics(): Generator<string, void, void> {
     for (const { topic, permit } of this.#topics.values()) if (permit !== null) yield topic;
   }
@@ -273,6 +279,15 @@ export class OwnershipSession {
     if (this.#reported.has(text) || this.#reported.size >= reportedMax) return;
     this.#reported.add(text);
     this.#options.onProblem(problem);
+  }
+
+  async #settleAllAtStart(stored: readonly string[]): Promise<void> {
+    try {
+      await forEachInParallel(stored, (topic) => this.#settleAtStart(topic), this.#ended.signal);
+      this.#hasReadTopics = true;
+    } catch {
+      // The session has ended.
+    }
   }
 
   async #settleAtStart(topic: string): Promise<void> {

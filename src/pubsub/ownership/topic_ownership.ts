@@ -96,6 +96,11 @@ export class TopicOwnership {
     return await this.#session.topicToChange(topic).receive(content, incoming);
   }
 
+  /** True if there is a session, and it has read each stored topic. */
+  get hasReadTopics(): boolean {
+    return this.#session?.hasReadTopics === true;
+  }
+
   servedTopics(): Iterable<string> {
     return this.#session?.servedTopics() ?? [];
   }

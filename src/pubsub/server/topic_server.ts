@@ -186,6 +186,11 @@ export class TopicServer implements AsyncDisposable {
     return this.#presence?.isDraining === true;
   }
 
+  /** True if `topics` is complete; false at the start, and without a session. */
+  get hasReadTopics(): boolean {
+    return this.#ownership.hasReadTopics;
+  }
+
   topics(): Iterable<string> {
     return this.#ownership.servedTopics();
   }

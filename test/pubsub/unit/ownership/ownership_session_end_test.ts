@@ -43,6 +43,24 @@ test("a seal that the disk is slow with is done before anything is decided anew"
   expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s2" });
 });
 
+test("a server that has not read its topics yet does not know how many it has", async () => {
+  await using crew = await crewOf("s1");
+  await crew.put(await crew.router(), "t", "a");
+  await crew.servers.get("s1")?.stop();
+  const store = crew.store("s1");
+  const { copiesOf } = store;
+  const disk = Promise.withResolvers<void>();
+  store.copiesOf = async (topic) => {
+    await disk.promise;
+    return await copiesOf.call(store, topic);
+  };
+  const { ownership } = await crew.start("s1");
+  expect([ownership.isRegistered, ownership.hasReadTopics, ...ownership.servedTopics()]).toEqual([true, false]);
+  disk.resolve();
+  await eventually(() => ownership.hasReadTopics);
+  expect([...ownership.servedTopics()]).toEqual(["t"]);
+});
+
 test("what fails before the seal leaves the topic where it is, at its epoch, and served all the time", async () => {
   await using crew = await crewOf("s1", "s2");
   const router = await crew.router();
