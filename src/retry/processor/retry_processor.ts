@@ -37,7 +37,7 @@ export type ProcessorEvent =
     readonly life: MessageLife;
     readonly error: string | null;
   }
-  | { readonly kind: "given_back"; readonly message: ClaimedMessage; readonly why: string }
+  | { readonly kind: "given_back" | "held_back"; readonly message: ClaimedMessage; readonly why: string }
   /** The result of a try that came too late to count. */
   | { readonly kind: "stale"; readonly message: ClaimedMessage }
   | { readonly kind: "reclaimed"; readonly count: number }
@@ -69,6 +69,10 @@ const reclaimEveryMs = 1000;
 /** The first and the longest pause before another attempt to record a result, in milliseconds. */
 const busyRetryMs = 200;
 const busyRetryMsMax = 5000;
+/** The pause before a message that this processor cannot try may be claimed again, in milliseconds. */
+const heldBackMs = 30_000;
+/** The number of open messages that one call reads. */
+const openPageRows = 1000;
 
 export class RetryProcessor {
   readonly #options: RetryProcessorOptions;
@@ -85,6 +89,8 @@ export class RetryProcessor {
   #wake: () => void = () => {};
   #isAwake = true;
   readonly #timers = new CleanupScope();
+  /** The numbers of the messages that were held back, if the run ends when no other message can be tried. */
+  readonly #heldBack = new Set<number>();
 
   constructor(options: RetryProcessorOptions) {
     this.#options = options;
@@ -188,7 +194,27 @@ export class RetryProcessor {
     // A message behind another message with the same key must still be tried. Messages that a used-up batch holds back
     // are left to the next run.
     if (until === "tried") return !this.#hasMore || this.#pacer.messagesLeft <= 0;
+    if (this.#heldBack.size > 0 && await this.#isAllHeldBack()) return true;
     return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;
+  }
+
+  /** Returns true if each open message was held back, or waits for such a message. */
+  async #isAllHeldBack(): Promise<boolean> {
+    const { store, order } = this.#options;
+    const keys = new Set<string>();
+    for (let afterSeq = 0;;) {
+      const page = { afterSeq, max: openPageRows };
+      const open = await this.#retryWhileBusy(() => store.call("list", { states: ["waiting", "in_flight"] }, page));
+      if (open === null) return false;
+      for (const { seq, key } of open) {
+        const isHeldBack = this.#heldBack.has(seq);
+        if (order === "fifo") return isHeldBack;
+        if (!isHeldBack && !(order === "key" && key !== null && keys.has(key))) return false;
+        if (key !== null) keys.add(key);
+      }
+      if (open.length < openPageRows) return true;
+      afterSeq = open.at(-1)?.seq ?? afterSeq;
+    }
   }
 
   /** Claims messages and starts their tries. Returns true if more messages may be due now. */
@@ -266,18 +292,21 @@ export class RetryProcessor {
   async #recordResult(
     message: ClaimedMessage,
     { owner, lost }: ProcessorLease,
-    result: Extract<TryResult, { kind: "tried" | "not_begun" }>,
+    result: Extract<TryResult, { kind: "tried" | "not_begun" | "held_back" }>,
   ): Promise<void> {
-    const { store, wallClockMs, onEvent } = this.#options;
+    const { store, wallClockMs, onEvent, until } = this.#options;
     const { seq, fence } = message;
+    const isHeldBack = result.kind === "held_back";
+    const pauseMs = isHeldBack ? heldBackMs : 0;
+    if (isHeldBack && until === "empty") this.#heldBack.add(seq);
     const isTried = result.kind === "tried";
     const error = isTried ? result.error : null;
     const end = isTried ? result.end : null;
-    const finish = () => store.call("finish", { seq, fence, owner, end, error, nowMs: wallClockMs() });
+    const finish = () => store.call("finish", { seq, fence, owner, end, error, nowMs: wallClockMs(), pauseMs });
     const life = await this.#retryWhileBusy(finish, lost);
     if (life === null) return onEvent({ kind: "stale", message });
     if (result.kind === "tried") onEvent({ kind: "ended", message, life, error });
-    else onEvent({ kind: "given_back", message, why: result.why });
+    else onEvent({ kind: isHeldBack ? "held_back" : "given_back", message, why: result.why });
   }
 
   /** Waits until a message may be claimed, or until `wakeUp`. */

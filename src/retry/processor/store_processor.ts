@@ -402,9 +402,12 @@ function logProcessorEvent(log: Log, event: ProcessorEvent): void {
     }
     case "ended":
       return logTryEnd(log, event);
-    case "given_back": {
+    case "given_back":
+    case "held_back": {
       const { id } = event.message;
-      return log("warning", "not_tried", `${id} was not tried: ${event.why}`, { id });
+      return log(event.kind === "given_back" ? "warning" : "detail", "not_tried", `${id} was not tried: ${event.why}`, {
+        id,
+      });
     }
     case "stale": {
       const { id } = event.message;

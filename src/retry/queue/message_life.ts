@@ -88,12 +88,12 @@ export function lifeAfterTry(
 }
 
 /**
- * Returns the waiting state of a message whose try was certainly not started. Returns null if the message has another
- * owner now.
+ * Returns the waiting state of a message whose try was certainly not started, and that may be claimed from `nextAtMs`
+ * on. Returns null if the message has another owner now.
  */
-export function lifeAfterReturn(life: MessageLife, fence: number, nowMs: number): MessageLife | null {
+export function lifeAfterReturn(life: MessageLife, fence: number, nextAtMs: number): MessageLife | null {
   if (life.state !== "in_flight" || life.fence !== fence) return null;
-  return { ...life, state: "waiting", nextAtMs: nowMs };
+  return { ...life, state: "waiting", nextAtMs };
 }
 
 /** Returns the state of a message whose worker died: waiting or dead. Returns null if the message was not in flight. */

@@ -211,7 +211,9 @@ export class RetryEngine {
   }
 
   /** Records the end of a try. After a failure, another call writes the same decision. */
-  *finish({ seq, fence, owner, end, error, nowMs: callerMs }: TryReport): StepGenerator<MessageLife | null> {
+  *finish(
+    { seq, fence, owner, end, error, nowMs: callerMs, pauseMs = 0 }: TryReport,
+  ): StepGenerator<MessageLife | null> {
     const { processors } = this.#rows;
     const own = processors.claimed(seq, owner);
     if (own === null) return null;
@@ -221,7 +223,7 @@ export class RetryEngine {
     const next = own.decided !== null
       ? own.decided.next
       : end === null
-      ? lifeAfterReturn(life, fence, nowMs)
+      ? lifeAfterReturn(life, fence, nowMs + pauseMs)
       : lifeAfterTry(life, fence, end, { rules, nowMs, random: this.#random });
     if (next === null || life.fence !== fence) return null;
     const { row } = own;

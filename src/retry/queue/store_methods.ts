@@ -49,6 +49,8 @@ export interface TryReport {
   readonly end: TryEnd | null;
   readonly error: string | null;
   readonly nowMs: number;
+  /** The time until the next claim of a message whose try was not started, in milliseconds; without it, 0. */
+  readonly pauseMs?: number;
 }
 
 /** Selects messages. A message must meet all conditions. */

@@ -47,7 +47,7 @@ export class CommandTarget implements Target {
     if (command === null) {
       this.#options.onNoCommand();
       const why = "the message has no command or URL of its own, and the processor has neither --exec nor --url";
-      return tryResult("retry", `could not be run: ${why}`);
+      return { kind: "held_back", why };
     }
     if (command.cwd !== null && !isFolder(command.cwd)) {
       return tryResult("retry", `could not be run: its working directory ${command.cwd} does not exist`);

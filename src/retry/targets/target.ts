@@ -20,6 +20,8 @@ export type TryResult =
    * either.
    */
   | { readonly kind: "not_begun"; readonly why: string; readonly error?: BatonError }
+  /** The processor has no destination for this message, but another processor may have one. No try was started. */
+  | { readonly kind: "held_back"; readonly why: string }
   /** The lease was lost, so the result is ignored. */
   | { readonly kind: "lost" }
   /** A process of the try may still run, so the message must not be tried again before the lease has ended. */

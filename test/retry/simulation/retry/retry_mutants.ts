@@ -46,8 +46,8 @@ export const retryMutants: readonly Mutant[] = [
     world: "retry",
     changes: [{
       in: "retry_processor:RetryProcessor.#recordResult",
-      from: 'store.call("finish", { seq, fence, owner, end, error, nowMs: wallClockMs() });',
-      to: 'store.call("finish", { seq, fence, owner, end, error, nowMs: this.#options.clock.now() });',
+      from: 'store.call("finish", { seq, fence, owner, end, error, nowMs: wallClockMs(), pauseMs });',
+      to: 'store.call("finish", { seq, fence, owner, end, error, nowMs: this.#options.clock.now(), pauseMs });',
     }],
     kinds: ["too early", "lost"],
     seeds: 40,

@@ -217,6 +217,45 @@ describe("a processor", () => {
     expect(await bench.ended).toBe(error);
     expect(bench.state(1)).toMatchObject({ state: "waiting", tries: 0, crashes: 0 });
   });
+
+  describe("without a destination for a message", () => {
+    const heldBack: TryResult = { kind: "held_back", why: "no command" };
+
+    test("leaves it waiting with no try counted, and claims it again only after a pause", async () => {
+      await using bench = new Bench(() => heldBack);
+      for (let second = 0; second < 29; second++) await bench.clock.advance(1000);
+      expect(bench.tries.length).toBe(1);
+      expect(bench.state(1)).toMatchObject({ state: "waiting", tries: 0, crashes: 0, error: null, nextMs: 30_000 });
+      for (let second = 0; second < 32; second++) await bench.clock.advance(1000);
+      expect(bench.tries.length).toBe(3);
+      await using other = new Bench(() => done, { store: bench.rig, messages: 0, clock: bench.clock });
+      bench.processor.stop();
+      for (let second = 0; second < 30; second++) await bench.clock.advance(1000);
+      expect([other.tries.length, bench.state(1)?.state]).toEqual([1, "done"]);
+    });
+
+    for (const order of ["none", "key", "fifo"] as const) {
+      test(`ends with order ${order} when only such messages and those behind them are left`, async () => {
+        const rig = new RetryRig();
+        rig.call("accept", ["a", "a", "b"].map((key) => rigMessage("x", { key })), 0);
+        const isHeldBack = ({ seq }: ClaimedMessage) => seq === 1 || (order === "none" && seq === 2);
+        const options = { until: "empty", order } as const;
+        await using bench = new Bench((message) => isHeldBack(message) ? heldBack : failed, {
+          options,
+          store: rig,
+          messages: 0,
+        });
+        await bench.clock.advance(30);
+        expect(await bench.ended).toBe("ended");
+        expect([1, 2, 3].map((seq) => bench.state(seq)?.state)).toEqual([
+          "waiting",
+          "waiting",
+          order === "fifo" ? "waiting" : "dead",
+        ]);
+        rig[Symbol.dispose]();
+      });
+    }
+  });
 });
 
 describe("the lease", () => {
