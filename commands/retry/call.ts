@@ -7,7 +7,7 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
-import { lacksProcessor, startProcessorHint } from "./processor_hint.ts";
+import { isStorePaused, lacksProcessor, pausedHint, startProcessorHint } from "./processor_hint.ts";
 import { mayBeStored } from "../../src/retry/queue/stored_message.ts";
 import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
@@ -107,9 +107,14 @@ async function settleTry(
     const { id, life } = stored;
     const where = `in "${name}" as ${id}`;
     if (life.state === "waiting") {
-      const next = `stored ${where}, next try in ${formatDuration(Math.max(0, life.nextAtMs - Date.now()))}`;
-      const isAlone = !values.quiet && await lacksProcessor(store);
-      print(isAlone ? `${next}, but no processor is running: ${startProcessorHint(values)}` : next);
+      if (values.quiet) return exitCodes.BUSY;
+      const next = await isStorePaused(store)
+        ? `the store is ${pausedHint(values)}`
+        : `next try in ${formatDuration(Math.max(0, life.nextAtMs - Date.now()))}`;
+      const isAlone = await lacksProcessor(store);
+      print(
+        `stored ${where}, ${isAlone ? `${next}, but no processor is running: ${startProcessorHint(values)}` : next}`,
+      );
       return exitCodes.BUSY;
     }
     print(life.state === "dead" ? `dead letter ${where} (${life.reason})` : `dropped (${life.reason})`);

@@ -29,7 +29,7 @@ import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
-import { startProcessorHint } from "./processor_hint.ts";
+import { pausedHint, startProcessorHint } from "./processor_hint.ts";
 import { readStoreRow } from "../../src/retry/view/store_rows.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";
@@ -198,7 +198,7 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
       } not delivered to --dead-letter yet${why}\n`,
     );
   }
-  if (paused) io.out("paused: no tries until baton retry-processor resume\n");
+  if (paused) io.out(`${pausedHint(values)}\n`);
   return exitCodes.SUCCESS;
 }
 

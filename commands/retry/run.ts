@@ -28,6 +28,7 @@ import {
 } from "../../src/base/config/listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
 import { checkHttpOptions, httpRequestSettings, openHttpClient } from "./http_options.ts";
+import { pausedHint } from "./processor_hint.ts";
 import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { readRetryRules } from "../../src/retry/processor/retry_rules.ts";
@@ -163,7 +164,10 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     const what = "stopping after the tries in flight; a second signal stops them immediately";
     using stop = new TwoStageStopListener({ signals: stopSignals, onFirst: stopRequestLogger(log, what) });
     for (const request of [stop.finish, stop.now]) onAbort(request, () => processor.stop());
-    await processor.run(() => reportStart(processor.store, { location, log: reportsRun ? log : null, warn: log }));
+    const paused = `the store is ${pausedHint(values)}`;
+    await processor.run(() =>
+      reportStart(processor.store, { location, log: reportsRun ? log : null, warn: log, paused })
+    );
     if (until !== "stopped" && reportsRun) await reportWaiting(processor.store, log);
     return exitCodes.SUCCESS;
   } catch (error) {
@@ -177,15 +181,19 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
 
 async function reportStart(
   store: StoreClient,
-  { location, log, warn }: { readonly location: StoreLocation; readonly log: Log | null; readonly warn: Log },
+  { location, log, warn, paused }: {
+    readonly location: StoreLocation;
+    readonly log: Log | null;
+    readonly warn: Log;
+    /** The sentence for a paused store. */
+    readonly paused: string;
+  },
 ): Promise<void> {
   log?.("info", "running", `tries the messages of "${location.name}" in ${location.where}`, {
     folder: location.where,
     pid: process.pid,
   });
-  if (await store.call("isPaused")) {
-    warn("warning", "paused", "the store is paused: no tries until baton retry-processor resume");
-  }
+  if (await store.call("isPaused")) warn("warning", "paused", paused);
 }
 
 /**

@@ -24,7 +24,7 @@ import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import type { ServiceStore, StoreClient } from "../../src/retry/queue/store_methods.ts";
-import { lacksProcessor, startProcessorHint } from "./processor_hint.ts";
+import { isStorePaused, lacksProcessor, pausedHint, startProcessorHint } from "./processor_hint.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
@@ -98,7 +98,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
     const [{ id } = { id: "" }] = await store.call("accept", [makeMessage(body)], Date.now());
     printResult(call, { stored: 1, first: id, last: id });
     if (!values.json) io.out(`${id}\n`);
-    await warnWithoutProcessor(call, store);
+    await warnIfNotTried(call, store);
     return exitCodes.SUCCESS;
   }
   const progress = new ProgressLine(call, { noun: "message", verb: "stored", total: null });
@@ -121,17 +121,18 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   if (!values.json && !values.quiet) {
     io.err(`baton: ${countWithNoun(lines.stored, "message is", "messages are")} stored in "${location.name}"\n`);
   }
-  await warnWithoutProcessor(call, store);
+  await warnIfNotTried(call, store);
   return exitCodes.SUCCESS;
 }
 
 /**
- * Says on stderr that no process tries the stored messages. This is not an error: a processor may be started later, or
+ * Says on stderr that the stored messages are not tried now. This is not an error: a processor may be started later, or
  * from cron.
  */
-async function warnWithoutProcessor({ values, io }: SubmitCall, store: ServiceStore): Promise<void> {
-  if (values.quiet || !await lacksProcessor(store)) return;
-  io.err(`baton: no processor is running: ${startProcessorHint(values)}\n`);
+async function warnIfNotTried({ values, io }: SubmitCall, store: ServiceStore): Promise<void> {
+  if (values.quiet) return;
+  if (await isStorePaused(store)) io.err(`baton: the store is ${pausedHint(values)}\n`);
+  if (await lacksProcessor(store)) io.err(`baton: no processor is running: ${startProcessorHint(values)}\n`);
 }
 
 function printResult(

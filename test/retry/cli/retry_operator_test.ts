@@ -81,7 +81,14 @@ describe("change", () => {
   test("pause lets nothing be tried until resume", async () => {
     const run = newStore();
     await run("echo x | @retry submit; @retry pause");
-    expect((await run("@retry stats")).stdout).toContain("paused");
+    const hint = /paused: no tries until baton retry-processor resume --store store\d+ --name m5$/m;
+    expect((await run("@retry stats --name m5")).stdout).toMatch(hint);
+    expect((await run("@retry run --once --name m5 --exec true")).stderr).toMatch(hint);
+    expect((await run("echo y | @retry submit --name m5 -- true")).stderr).toMatch(hint);
+    const called = await run("echo z | @retry call --name m5 -- false");
+    expect(called.stderr).toMatch(/ as \w{8}-\d+, the store is paused: no tries until .* --name m5, but no processor/);
+    expect(called.stderr).not.toContain("next try in");
+    await run("@retry cancel 2 3");
     expect(await run("@retry run --once --exec 'touch tried'")).toMatchObject({
       code: 0,
       stderr: expect.stringContaining("the store is paused: no tries until baton retry-processor resume"),
