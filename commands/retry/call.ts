@@ -7,7 +7,7 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
-import { isStorePaused, lacksProcessor, pausedHint, startProcessorHint } from "./processor_hint.ts";
+import { isStorePaused, lacksProcessor, pausedHint, shownStoreName, startProcessorHint } from "./processor_hint.ts";
 import { mayBeStored } from "../../src/retry/queue/stored_message.ts";
 import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
@@ -72,7 +72,7 @@ async function runCall(call: RetryCallCommandCall): Promise<ExitCode> {
   await using _ = store;
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, values.retryMaxBody);
   const result = await tryOnce(body);
-  const ownCode = await settleTry(call, result, { body, name: location.name, store: openError ?? store });
+  const ownCode = await settleTry(call, result, { body, name: shownStoreName(values), store: openError ?? store });
   if (ownCode !== null) return ownCode;
   if (result.signal) throw new StoppedBySignal(result.signal);
   return result.code;
@@ -87,6 +87,7 @@ async function settleTry(
   { head, what, how, outcome, retryAfterMs, code, mayStillRun = false, isCut = false }: FirstTryResult,
   { body, name, store }: {
     readonly body: Uint8Array;
+    /** The store, as sentences name it. */
     readonly name: string;
     /** The open store, or the error why it could not be opened. */
     readonly store: CommandStore | BatonError | null;

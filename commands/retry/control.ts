@@ -6,6 +6,7 @@ import { type SettingTable, toggleSetting } from "../../src/base/config/setting.
 import { type CommandCall, defineCommand } from "../command.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
+import { shownStoreName } from "./processor_hint.ts";
 import { inspectSettings, openStoreToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/message_life.ts";
@@ -105,7 +106,7 @@ export function printChanges(call: ChangeCall, { changed, refused }: MessageChan
     printJson<RetryChangesJson>(io, { version: 1, name, changed, refused });
   } else {
     for (const { id, state } of refused) {
-      io.err(`baton: ${id} was not ${changeResultWords[kind]}: ${refusalReason(state, name)}\n`);
+      io.err(`baton: ${id} was not ${changeResultWords[kind]}: ${refusalReason(state, shownStoreName(call.values))}\n`);
     }
     if (!quiet) {
       io.err(`baton: ${changed} ${changed === 1 ? "message is" : "messages are"} ${changeResultWords[kind]}\n`);
@@ -125,7 +126,7 @@ async function setStorePaused(call: ControlCall, isPaused: boolean): Promise<Exi
     printJson<RetryChangesJson>(io, { version: 1, name, changed: was === isPaused ? 0 : 1, refused: [] });
   } else if (!values.quiet) {
     const before = was === isPaused ? "was already " : "is now ";
-    io.err(`baton: "${name}" ${before}${isPaused ? "paused" : "running"}\n`);
+    io.err(`baton: "${shownStoreName(values)}" ${before}${isPaused ? "paused" : "running"}\n`);
   }
   return exitCodes.SUCCESS;
 }

@@ -29,7 +29,7 @@ import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
-import { pausedHint, startProcessorHint } from "./processor_hint.ts";
+import { pausedHint, shownStoreName, startProcessorHint } from "./processor_hint.ts";
 import { readStoreRow } from "../../src/retry/view/store_rows.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";
@@ -124,7 +124,7 @@ export async function listMessages(call: ListCall): Promise<ExitCode> {
       tableHeadCells(listHead),
       ...messages.map((one) => messageCells(one, nowMs)),
     ]);
-  } else if (!values.quiet) io.err(`baton: no matching message in "${name}"\n`);
+  } else if (!values.quiet) io.err(`baton: no matching message in "${shownStoreName(values)}"\n`);
   if (more && !values.quiet) io.err(`baton: there are more than ${values.limit} messages; show more with --limit\n`);
   return exitCodes.SUCCESS;
 }
@@ -135,7 +135,7 @@ export async function showMessage(call: ShowCall): Promise<ExitCode> {
   const { retryName: name } = values;
   await using store = await openStoreToRead(call);
   const message = await store.read("show", id);
-  if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in "${name}"`);
+  if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in "${shownStoreName(values)}"`);
   const { body } = message;
   const redaction = configuredRedaction(values, call.sources);
   if (values.body) {

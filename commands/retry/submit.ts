@@ -24,7 +24,7 @@ import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import type { ServiceStore, StoreClient } from "../../src/retry/queue/store_methods.ts";
-import { isStorePaused, lacksProcessor, pausedHint, startProcessorHint } from "./processor_hint.ts";
+import { isStorePaused, lacksProcessor, pausedHint, shownStoreName, startProcessorHint } from "./processor_hint.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
@@ -119,7 +119,9 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   progress[Symbol.dispose]();
   printResult(call, lines);
   if (!values.json && !values.quiet) {
-    io.err(`baton: ${countWithNoun(lines.stored, "message is", "messages are")} stored in "${location.name}"\n`);
+    io.err(
+      `baton: ${countWithNoun(lines.stored, "message is", "messages are")} stored in "${shownStoreName(values)}"\n`,
+    );
   }
   await warnIfNotTried(call, store);
   return exitCodes.SUCCESS;

@@ -45,7 +45,7 @@ test("one that fails is stored with all that it is, and run sends it to its own 
   const ended = await store.run(`printf 'order' | @retry call ${words}`);
   expect(ended).toMatchObject({ code: 75, stdout: "" });
   expect(ended.stderr).toMatch(
-    /^baton: PUT http:\S+\/stock\/7 got status 503; stored in "default" as \w{8}-1, next try in/,
+    /^baton: PUT http:\S+\/stock\/7 got status 503; stored in "store\d+" as \w{8}-1, next try in/,
   );
   expect(await store.json("show 1")).toMatchObject({
     request: { method: "PUT", origin: backend.url, path: "/stock/7?x=1" },
@@ -79,7 +79,7 @@ test("a final status makes a dead letter; the response is printed, and the exit 
   for (const [status, code] of [[404, 65], [422, 65], [401, 77], [403, 77]] as const) {
     const ended = await store.run(`echo a | @retry call --url ${backend.url}/${status}`);
     expect([status, ended.code, ended.stdout]).toEqual([status, code, "because"]);
-    expect(ended.stderr).toContain(`got status ${status}; dead letter in "default" as`);
+    expect(ended.stderr).toContain(`got status ${status}; dead letter in "${store.name}" as`);
   }
   expect((await store.run(`echo a | @retry call --retry-on 404 --url ${backend.url}/404`)).code).toBe(75);
   expect(await states(store)).toEqual({ dead: 4, waiting: 1 });

@@ -55,7 +55,7 @@ describe("call", () => {
     expect(ended.code).toBe(75);
     expect(ended.stdout).toBe(`word hello ${session.path("deep")} s \n`);
     expect(ended.stderr).toMatch(
-      /^baton: \.\/send exited with 1; stored in "default" as \w{8}-1, next try in .*, but no processor is running: start one with baton retry-processor run/,
+      /^baton: \.\/send exited with 1; stored in "\.\.\/store\d+" as \w{8}-1, next try in .*, but no processor is running: start one with baton retry-processor run/,
     );
     await session.run("touch deep/ok");
     const again = await store.run("@retry run --until-empty");
