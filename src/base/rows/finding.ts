@@ -48,6 +48,7 @@ export const findingSeverities = {
   "session-not-resumable": "warning",
   "session-timeout": "warning",
   "session-timeout-too-short": "problem",
+  "store-paused": "warning",
   "store-unattended": "problem",
   "store-unreadable": "problem",
   "subscriber-behind": "warning",

@@ -180,6 +180,10 @@ function judgeStore(row: StoreRow, nowMs: number): Finding[] {
   const where = `message store ${JSON.stringify(name)}`;
   const findings: Finding[] = [];
   const from = `--store ${shellQuoteIfNeeded(folder)}`;
+  if (row.paused && next !== null && Date.parse(next) <= nowMs) {
+    const what = "messages are due, and the store is paused";
+    findings.push(makeFinding("store-paused", { where, what, action: `baton retry-processor resume ${from}` }));
+  }
   if (isStoreUnattended(row) && Date.parse(next ?? "") <= nowMs) {
     const what = "messages are due, and no processor is running";
     findings.push(makeFinding("store-unattended", { where, what, action: `baton retry-processor run ${from}` }));

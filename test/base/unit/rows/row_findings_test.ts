@@ -67,6 +67,8 @@ describe("rows with a finding", () => {
     }],
     ["topic-damaged", { topicDetails: [details({ damage: "2 rows are damaged" })] }],
     ["store-unattended", { store: [store({ next: ago(1), processors: 0 })] }],
+    ["store-paused", { store: [store({ next: ago(1), processors: 0, paused: true })] }],
+    ["store-paused", { store: [store({ next: ago(1), processors: 1, paused: true })] }],
     ["dead-letters", { store: [store({ states: dead })] }],
     ["dead-letters", { store: [store({ states: dead, dead_letters: { pending: 0, forwarded: 1, error: null } })] }],
     ["dead-letters-not-delivered", {
@@ -161,7 +163,7 @@ test("rows that are well have no finding", () => {
       store({ next: new Date(nowMs + 1).toISOString(), processors: 0 }),
       store({}),
       store({ states: dead, dead_letters: { pending: 0, forwarded: 2, error: null } }),
-      store({ next: ago(1), processors: 0, paused: true }),
+      store({ next: ago(-1000), processors: 0, paused: true }),
       store({ next: ago(1), processors: null }),
     ],
   };
