@@ -9,6 +9,8 @@ import { valueTypeName } from "../base/support/text.ts";
 
 export interface OptionForm {
   readonly expected: string;
+  /** The form of the elements, if the value may be an array. A message then names the first wrong element. */
+  readonly element?: OptionForm;
   fits(value: unknown): boolean;
 }
 
@@ -19,10 +21,7 @@ const isNumberFrom = (least: number) => (value: unknown) => typeof value === "nu
 const isWholeFrom = (least: number) => (value: unknown) => Number.isSafeInteger(value) && Number(value) >= least;
 
 export const textForm: OptionForm = { expected: "text", fits: isText };
-export const textsForm: OptionForm = {
-  expected: "an array of texts",
-  fits: (value) => Array.isArray(value) && value.every(isText),
-};
+export const textsForm: OptionForm = arrayForm("texts", textForm);
 export const toggleForm: OptionForm = { expected: "true or false", fits: (value) => typeof value === "boolean" };
 export const functionForm: OptionForm = { expected: "a function", fits: (value) => typeof value === "function" };
 export const signalForm: OptionForm = {
@@ -40,6 +39,12 @@ export const priorityForm: OptionForm = {
   expected: listed(["a whole number from 0 to 999", ...Object.keys(namedPriorities).map(quoted)]),
   fits: (value) => typeof value === "number" ? isWholeFrom(0)(value) && value <= 999 : isOneOf(namedPriorities, value),
 };
+
+export function arrayForm(what: string, element: OptionForm): OptionForm {
+  // The copy also has the elements that are missing in the array.
+  const fits = (value: unknown) => Array.isArray(value) && [...value].every((one) => element.fits(one));
+  return { expected: `an array of ${what}`, element, fits };
+}
 
 /** Describes a time to wait. A negative time is allowed, and has passed already. */
 export function waitForm(...words: readonly ("none" | "forever")[]): OptionForm {
@@ -62,19 +67,21 @@ export function toPriority(priority: PriorityName | number): number {
  * form.
  */
 export function checkOptions<O extends object>(call: string, options: O, forms: OptionForms<O>): void {
-  if (!objectForm.fits(options)) throw usageError(call, "the last argument", options, "an object with options");
+  if (!objectForm.fits(options)) {
+    throw usageError(call, "the last argument", options, { ...objectForm, expected: "an object with options" });
+  }
   const known: Readonly<Record<string, OptionForm>> = forms;
   for (const [name, value] of Object.entries(options)) {
     const form = Object.hasOwn(known, name) ? known[name] : undefined;
     if (form === undefined) {
       throw new BatonError("USAGE", `${call}: there is no option "${name}"${didYouMean(name, Object.keys(known))}`);
     }
-    if (value !== undefined && !form.fits(value)) throw usageError(call, name, value, form.expected);
+    if (value !== undefined && !form.fits(value)) throw usageError(call, name, value, form);
   }
 }
 
-export function checkArgument(call: string, name: string, value: unknown, { expected, fits }: OptionForm): void {
-  if (!fits(value)) throw usageError(call, name, value, expected);
+export function checkArgument(call: string, name: string, value: unknown, form: OptionForm): void {
+  if (!form.fits(value)) throw usageError(call, name, value, form);
 }
 
 /**
@@ -88,7 +95,11 @@ export function checkedBytes(what: string, value: string | Uint8Array): Uint8Arr
   throw new BatonError("USAGE", `${what} is neither a string nor a Uint8Array, but of type ${type}`);
 }
 
-function usageError(call: string, name: string, value: unknown, expected: string): BatonError {
+function usageError(call: string, name: string, value: unknown, { expected, element }: OptionForm): BatonError {
+  if (element !== undefined && Array.isArray(value)) {
+    const at = value.findIndex((one) => !element.fits(one));
+    if (at >= 0) return usageError(call, `${name}[${at}]`, value[at], element);
+  }
   return new BatonError("USAGE", `${call}: ${name} is ${describeValue(value)}; expected ${expected}`);
 }
 

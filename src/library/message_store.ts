@@ -13,9 +13,11 @@ import { CleanupScope, onAbort, RunningCalls } from "../base/support/abort.ts";
 import { systemClock } from "../base/support/clock.ts";
 import { userStateFolder } from "../base/support/home_folder.ts";
 import {
+  arrayForm,
   checkArgument,
   checkedBytes,
   checkOptions,
+  choiceForm,
   functionForm,
   type OptionForms,
   textForm,
@@ -116,6 +118,10 @@ export type MessageHandler = (message: MessageTry) => Promise<void> | void;
 /** Selects the messages that meet all of these conditions. */
 export type MessageSelection = Omit<MessageFilter, "states">;
 
+const selectionForms: OptionForms<MessageSelection> = { key: textForm, reason: textForm, error: textForm };
+const stateForm = choiceForm(...messageStates);
+const statesForm = arrayForm(stateForm.expected, stateForm);
+
 /**
  * A message store in a folder of this machine. Calls reject with LOCK_BUSY if another process writes for 30 s,
  * STORE_FULL if the limits or the disk are reached (nothing was changed), IO if the disk fails or data is damaged, or
@@ -187,8 +193,10 @@ export class MessageStore implements AsyncDisposable {
    * states.
    */
   async *list(
-    { states = messageStates, ...selection }: MessageSelection & { readonly states?: readonly MessageState[] } = {},
+    options: MessageSelection & { readonly states?: readonly MessageState[] } = {},
   ): AsyncGenerator<MessageInfo, void, void> {
+    checkOptions("list", options, { ...selectionForms, states: statesForm });
+    const { states = messageStates, ...selection } = options;
     const store = await this.#opened();
     for (let afterSeq = 0;;) {
       const found = await store.call("list", { states, ...selection }, { afterSeq, max: operatorChangesMax });
@@ -239,6 +247,7 @@ export class MessageStore implements AsyncDisposable {
    * Returns their number.
    */
   async redriveAll(selection: MessageSelection = {}): Promise<number> {
+    checkOptions("redriveAll", selection, selectionForms);
     const store = await this.#opened();
     const number = await store.call("startRedrive");
     for (let done = 0;;) {
@@ -250,6 +259,7 @@ export class MessageStore implements AsyncDisposable {
 
   /** Drops all dead letters that match. Returns their number. */
   async purgeAll(selection: MessageSelection = {}): Promise<number> {
+    checkOptions("purgeAll", selection, selectionForms);
     const store = await this.#opened();
     for (let done = 0;;) {
       const count = await store.call("purge", selection, Date.now());

@@ -10,8 +10,10 @@ import {
 import type { Setting, SettingValues } from "../base/config/setting.ts";
 import { BatonError, errorMessage } from "../base/errors.ts";
 import {
+  arrayForm,
   choiceForm,
   functionForm,
+  millisecondsForm,
   objectForm,
   type OptionForm,
   type OptionForms,
@@ -92,7 +94,7 @@ export const policyForms: OptionForms<Partial<RetryPolicy>> = {
   maxRetries: checkedLater,
   backoff: checkedLater,
   intervalMs: checkedLater,
-  delaysMs: checkedLater,
+  delaysMs: arrayForm("numbers of milliseconds", millisecondsForm),
   maxDelayMs: checkedLater,
   jitter: checkedLater,
   maxElapsedMs: checkedLater,

@@ -157,7 +157,7 @@ export async function runPool(
   });
 
   function checkItems(listed: readonly string[], path: PoolPath): readonly string[] {
-    checkArgument("runPool", "the list of items", listed, textsForm);
+    checkArgument("runPool", typeof items === "function" ? "items()" : "items", listed, textsForm);
     if (listed.length > poolItemsMax) {
       throw new BatonError("BAD_DATA", `A list of ${listed.length} items is too long: the maximum is ${poolItemsMax}`);
     }
@@ -174,6 +174,7 @@ export async function runPool(
 }
 
 const itemsForm = {
+  ...textsForm,
   expected: "an array of texts, or a function that returns one",
   fits: (value: unknown) => typeof value === "function" || textsForm.fits(value),
 };

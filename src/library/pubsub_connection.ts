@@ -60,7 +60,11 @@ export interface PubsubClientOptions extends ServerOptions {
 
 const clientForms: OptionForms<PubsubClientOptions> = {
   ...serverForms,
-  proxies: { expected: "an array of at least one address", fits: (value) => isTexts(value) && value.length > 0 },
+  proxies: {
+    ...textsForm,
+    expected: "an array of at least one address",
+    fits: (value) => isTexts(value) && value.length > 0,
+  },
   stateDir: textForm,
   wait: waitForm(),
   keyFile: textForm,

@@ -138,7 +138,7 @@ const mistakes: readonly (readonly [mistake: () => Promise<unknown>, words: read
   [() => setGate("a", { reason: untyped(1) }), ["reason is 1"]],
   [() => waitGate(untyped(7)), ["the name is 7"]],
   [() => runPool("a", untyped("b"), () => {}), ['items is "b"', "an array of texts"]],
-  [() => runPool("a", [untyped(1)], () => {}), ["items is an Array"]],
+  [() => runPool("a", [untyped(1)], () => {}), ["items[0] is 1", "expected text"]],
   [() => runPool("a", ["b"], () => {}, { jobs: 0 }), ["jobs is 0", "a whole number from 1"]],
   [() => breakLock("a", { holder: untyped(null) }), ["holder is null"]],
   [() => listLocks({ wait: untyped("forever") }), ['wait is "forever"', "a number of milliseconds"]],

@@ -152,8 +152,26 @@ test("options are checked before anything is created", () => {
   expect(() => open({ policy: { delaysMs: [] } })).toThrow("policy.delaysMs");
   expect(() => open({ maxMessages: 0.5 })).toThrow("maxMessages");
   const untyped = (options: object) => open(options as MessageStoreOptions);
+  expect(() => untyped({ policy: { delaysMs: 5 } })).toThrow("delaysMs is 5; expected an array of numbers");
+  expect(() => untyped({ policy: { delaysMs: [5, "x"] } })).toThrow('delaysMs[1] is "x"; expected a number');
   expect(() => untyped({ maxMessage: 1 })).toThrow('there is no option "maxMessage"');
   expect(() => untyped({ policy: { retries: 1 } })).toThrow('MessageStore: policy: there is no option "retries"');
+});
+
+test("a selection that names no state or no option is refused in words", async () => {
+  await using store = open();
+  const told = (work: () => Promise<unknown>) => work().then(() => "not refused", (error) => String(error));
+  const list = (options: object) => told(() => store.list(options).next());
+  expect(await list({ states: ["dead", "daed"] })).toContain(
+    'list: states[1] is "daed"; expected "waiting", "in_flight", "done", "dead", "dropped" or "cancelled"',
+  );
+  expect(await list({ states: "dead" })).toContain(
+    'list: states is "dead"; expected an array of "waiting", "in_flight"',
+  );
+  expect(await list({ key: 1 })).toContain("list: key is 1; expected text");
+  const misspelled = { resaon: "final" } as object;
+  expect(await told(() => store.purgeAll(misspelled))).toContain('purgeAll: there is no option "resaon"');
+  expect(await told(() => store.redriveAll(misspelled))).toContain('redriveAll: there is no option "resaon"');
 });
 
 test("a body, a handler or an end that is none is refused, and costs no message a try", async () => {
