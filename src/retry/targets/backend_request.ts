@@ -115,6 +115,12 @@ function placeFor(head: MessageHead, backend: HttpRequestTarget | null): HttpReq
   return base === null || path === null ? null : { origin: base.origin, path };
 }
 
+/** Returns the name of the first character that ends a line; null if there is none. */
+function lineEndName(text: string): string | null {
+  const [end] = /[\r\n]/.exec(text) ?? [];
+  return end === undefined ? null : end === "\n" ? "newline" : "carriage return";
+}
+
 /**
  * Parses headers that are written as `Name: value`. Throws USAGE for a wrong header and for one that cannot be sent,
  * because every message would fail. The error does not show the value, which may be secret.
@@ -125,7 +131,9 @@ export function parseHeaders(lines: readonly string[]): HttpHeaders {
     if (name === undefined || value === undefined) {
       const [begin = ""] = /^[a-z-]{1,40}(?=$|[\s:=])/i.exec(line) ?? [];
       const what = begin === "" ? `Header ${at + 1}` : begin === line ? `"${begin}"` : `"${begin}…"`;
-      throw new BatonError("USAGE", `${what} is not a header: use Name:value`);
+      const bad = lineEndName(line.trim());
+      const why = bad === null ? "is not a header: use Name:value" : `cannot be sent: a header must not have a ${bad}`;
+      throw new BatonError("USAGE", `${what} ${why}`);
     }
     const lower = name.toLowerCase();
     // If all messages had the same key, a backend would ignore all but the first one.

@@ -18,6 +18,10 @@ describe("where a request goes", () => {
       expect(() => parseBackend(url)).toThrow(`"${url}"`);
     }
     expect(() => parseHeaders(["no header"])).toThrow('"no…" is not a header');
+    expect(() => parseHeaders(["X-Trace: a\nb"])).toThrow(
+      '"X-Trace…" cannot be sent: a header must not have a newline',
+    );
+    expect(() => parseHeaders(["X-Trace: a\rb"])).toThrow("a header must not have a carriage return");
     expect(parseHeaders(["X-A: b", "c:d", "X-Tab: a\tü"])).toEqual([["X-A", "b"], ["c", "d"], ["X-Tab", "a\tü"]]);
     for (const url of ["http://b:0/", "http:///b", "http:b/x"]) {
       expect(() => parseBackend(url)).toThrow("has no host or no port");
