@@ -139,7 +139,7 @@ describeWithPeer("chromium", "pictures of the page", () => {
     await withSample(samplePage(sampleNowMs), "light", async (page) => {
       const firstRow = (head: string) => page.locator(`tbody tr:first-child td[data-head="${head}"]`);
       await page.locator('nav a[href="#topics"] .state b', { hasText: /^3$/ }).waitFor();
-      await page.locator(".attention code", { hasText: /^baton pubsub server --id ps2$/ }).waitFor();
+      await page.locator(".attention code", { hasText: /^baton pubsub server --id ps2 --data-dir FOLDER$/ }).waitFor();
       expect(await page.getByRole("button", { name: "Copy command" }).count()).toBe(8);
       await open(page, "locks");
       await firstRow("Waiting").getByText(/^3: backup@db2 2 h 4 m, \+2$/).waitFor();

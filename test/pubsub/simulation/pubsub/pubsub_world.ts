@@ -391,5 +391,5 @@ export const pubsubSimulation: Simulation = {
       "mark topic judged as a log",
     ],
   ],
-  gateSeeds: 20,
+  ...{ gateSeeds: 20, gateFrom: 5 },
 };
