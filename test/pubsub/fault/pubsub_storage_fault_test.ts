@@ -241,13 +241,19 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
 
   test("a disk that takes nothing: the server does not start, and says why", async () => {
     const folder = mkdtempSync(join(tmpdir(), "baton-storage-"));
-    await using server = new FaultyServer("s1", folder, "127.0.0.1:1");
-    server.faults.fail({ calls: ["write", "folder"], error: "ENOSPC" });
-    expect(await server.start()).toBe(false);
-    expect([server.exitCode, server.output]).toEqual([73, expect.stringContaining("no space left on device")]);
-    server.faults.fail({ calls: ["write"], error: "ENOSPC" });
-    expect(await server.start()).toBe(false);
-    expect([server.exitCode, server.output]).toEqual([74, expect.stringContaining("disk is full")]);
-    rmSync(folder, { recursive: true });
+    const backend = await startKeeperProcess();
+    const server = new FaultyServer("s1", folder, backend.servers);
+    try {
+      server.faults.fail({ calls: ["write", "folder"], error: "ENOSPC" });
+      expect(await server.start()).toBe(false);
+      expect([server.exitCode, server.output]).toEqual([73, expect.stringContaining("no space left on device")]);
+      server.faults.fail({ calls: ["write"], error: "ENOSPC" });
+      expect(await server.start()).toBe(false);
+      expect([server.exitCode, server.output]).toEqual([74, expect.stringContaining("disk is full")]);
+    } finally {
+      await server[Symbol.asyncDispose]();
+      await backend.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 });
