@@ -72,7 +72,7 @@ async function runCall(call: RetryCallCommandCall): Promise<ExitCode> {
   await using _ = store;
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, values.retryMaxBody);
   const result = await tryOnce(body);
-  const ownCode = await settleTry(call, result, { body, name: shownStoreName(values), store: openError ?? store });
+  const ownCode = await settleTry(call, result, { body, store: openError ?? store });
   if (ownCode !== null) return ownCode;
   if (result.signal) throw new StoppedBySignal(result.signal);
   return result.code;
@@ -85,10 +85,8 @@ async function runCall(call: RetryCallCommandCall): Promise<ExitCode> {
 async function settleTry(
   { values, io }: RetryCallCommandCall,
   { head, what, how, outcome, retryAfterMs, code, mayStillRun = false, isCut = false }: FirstTryResult,
-  { body, name, store }: {
+  { body, store }: {
     readonly body: Uint8Array;
-    /** The store, as sentences name it. */
-    readonly name: string;
     /** The open store, or the error why it could not be opened. */
     readonly store: CommandStore | BatonError | null;
   },
@@ -106,7 +104,7 @@ async function settleTry(
     const [stored] = await store.call("accept", [{ head, body, key: values.key ?? null, tried }], Date.now());
     if (stored === undefined) throw new BatonError("INTERNAL", "nothing was stored");
     const { id, life } = stored;
-    const where = `in "${name}" as ${id}`;
+    const where = `in "${shownStoreName(values)}" as ${id}`;
     if (life.state === "waiting") {
       if (values.quiet) return exitCodes.BUSY;
       const next = await isStorePaused(store)
