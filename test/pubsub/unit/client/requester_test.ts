@@ -302,8 +302,7 @@ test("proxies that are found late have only the time that is left, and are not a
   expect(proxy.heard.map(({ headers }) => Math.sign((headers?.deadlineMs ?? Infinity) - 500))).toEqual([-1]);
   expect(await requester([], { ...options, timeoutMs: 1580 }).request(put())).toMatchObject({
     kind: "fail",
-    // On a busy machine, the time is over before the connection is established.
-    why: expect.stringMatching(/no time was left|the connection was not established/),
+    why: expect.stringContaining("no time was left"),
   });
   expect(proxy.heard.length).toBe(1);
 });
