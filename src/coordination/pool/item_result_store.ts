@@ -158,8 +158,8 @@ export class ItemResultStore {
   async clearItems(items: readonly string[]): Promise<number> {
     let count = 0;
     for (const tree of Object.values(this.#trees)) {
-      const cleared = items.map((item) => tree.deleteAnyway(tree.shardOf(item), [{ path: tree.nodeOf(item) }]));
-      for (const each of await Promise.all(cleared)) count += each;
+      const clear = (item: string) => tree.deleteAnyway(tree.shardOf(item), [{ path: tree.nodeOf(item) }]);
+      for (const cleared of await mapInBatches(items, batchSize, clear)) count += cleared;
     }
     return count;
   }
